@@ -1,0 +1,1 @@
+"""The engine: a GGUF target, its drafter, and the cycle that joins them. Knows nothing of Qt."""

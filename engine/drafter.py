@@ -1,0 +1,266 @@
+"""The drafter: weights and KV cache of one DFlash or DFlash 2 file on one device, `inject` and `draft`.
+
+Positions 0..n-1 of a sequence are committed when their features have been injected; a draft then starts at n. Every
+method takes several sequences at once; one is the usual case. Knows nothing of the target's sampler.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine import ggml
+from engine.drafter_config import DrafterConfig
+from engine.drafter_graph import Cache, build_block, build_injection
+from engine.drafter_weights import DrafterWeights, SharedTensors
+from engine.errors import ContextTooSmall
+from engine.gguf_file import Header, read_header
+from engine.graph import Device, Graph, GraphCache, Store
+from engine.selector import Lattice
+
+_CONTEXT_STEP = 256  # cache rows; graphs are built per rounded context length, so few shapes serve any length
+_INJECTION_ROWS = (4, 8, 16, 32, 64, 128, 256, 512)
+_HIDDEN = np.float16(-np.inf)
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A draft with everything the reference records of it, for comparison. P = block length - 1."""
+
+    lattice: Lattice
+    hidden: NDArray[np.float32]  # [P, H]
+    logits: NDArray[np.float32]  # [P, V], of the reduced vocabulary where the file has one
+
+
+def _rounded(length: int, limit: int) -> int:
+    """Up to a multiple of the step; beyond 4096 to eighths of the length, so that long contexts do not add shapes."""
+    step = _CONTEXT_STEP
+    while step * 16 <= length:
+        step *= 2
+    return min(-(-length // step) * step, limit)
+
+
+class Drafter:
+    """One drafter on one device. `close` gives its memory back; the device is the caller's."""
+
+    def __init__(
+        self,
+        source: str | Header,
+        device: Device,
+        *,
+        context: int,
+        sequences: int = 1,
+        shared: SharedTensors | None = None,
+        key_value_type: int = ggml.F16,
+        on_progress: Callable[[float], None] | None = None,
+        cancel: threading.Event | None = None,
+    ) -> None:
+        """`context`: committed positions each sequence can hold.
+
+        Raises ModelFileError, DrafterMismatch, OutOfMemory, Cancelled.
+        """
+        header = read_header(source) if isinstance(source, str) else source
+        self.path = header.path
+        self.file_name = os.path.basename(header.path)
+        self.config = DrafterConfig.from_header(header)
+        self.context = context
+        self._device = device
+        self._committed = [0] * sequences
+        self._store: Store | None = None
+        self._graphs: GraphCache | None = None
+        self._weights = DrafterWeights(header, self.config, device, shared, on_progress, cancel)
+        try:
+            self._allocate_cache(sequences, key_value_type)
+            self._graphs = GraphCache(device)
+        except BaseException:
+            self.close()
+            raise
+
+    def _allocate_cache(self, sequences: int, type_: int) -> None:
+        config = self.config
+        width = config.kv_heads * config.head_dim
+        slots = -(-(self.context + config.block_size) // _CONTEXT_STEP) * _CONTEXT_STEP
+        rows = sequences * slots + 1
+        self._store = Store(self._device.buffer_type, 2 * config.layers)
+        layers = range(config.layers)
+        keys = tuple(self._store.tensor(f"keys.{i}", type_, width, rows) for i in layers)
+        values = tuple(self._store.tensor(f"values.{i}", type_, width, rows) for i in layers)
+        self._store.allocate(zero=True)  # masked rows still enter sums: they must be numbers
+        element = ggml.type_size(type_)
+        self._cache = Cache(keys, values, slots, width * element, element)
+
+    # state
+
+    def committed(self, sequence: int = 0) -> int:
+        """How many positions of the sequence have their features in the cache, counted from 0 without a hole."""
+        return self._committed[sequence]
+
+    def cut(self, sequence: int, length: int) -> None:
+        """Forget the positions from `length` on."""
+        self._committed[sequence] = min(self._committed[sequence], length)
+
+    @property
+    def weight_bytes(self) -> int:
+        return self._weights.nbytes
+
+    @property
+    def cache_bytes(self) -> int:
+        return self._store.nbytes if self._store else 0
+
+    def close(self) -> None:
+        if self._graphs:
+            self._graphs.close()
+        if self._store:
+            self._store.close()
+        self._weights.close()
+        self._graphs = self._store = None
+
+    # computing
+
+    def inject(self, features: Sequence[NDArray[np.float32]], counts: dict[int, int] | None = None) -> None:
+        """Append positions to the cache.
+
+        `features`: one array [n, H] for each tapped layer, in the order of the config. `counts`: rows for each sequence,
+        in the order in which they lie in the arrays; without it all n rows belong to sequence 0.
+        Raises ContextTooSmall when a sequence would outgrow its cache.
+        """
+        total = len(features[0])
+        counts = {0: total} if counts is None else counts
+        positions = np.empty(total, np.int32)
+        slots = np.empty(total, np.int64)
+        row = 0
+        for sequence, count in counts.items():
+            start = self._committed[sequence]
+            if start + count > self.context:
+                raise ContextTooSmall(f"The drafter's cache holds {self.context} tokens; start with a longer context.")
+            positions[row : row + count] = np.arange(start, start + count)
+            slots[row : row + count] = np.arange(start, start + count) + sequence * self._cache.slots
+            row += count
+        for begin in range(0, total, _INJECTION_ROWS[-1]):
+            end = min(total, begin + _INJECTION_ROWS[-1])
+            self._inject(features, positions, slots, begin, end)
+        for sequence, count in counts.items():
+            self._committed[sequence] += count
+
+    def _inject(
+        self,
+        features: Sequence[NDArray[np.float32]],
+        positions: NDArray[np.int32],
+        slots: NDArray[np.int64],
+        begin: int,
+        end: int,
+    ) -> None:
+        n = end - begin
+        rows = next(size for size in _INJECTION_ROWS if size >= n)
+        arrays = self._injection_graph(rows).arrays
+        hidden = self.config.hidden_size
+        for index, layer in enumerate(features):
+            arrays["features"][0, 0, :n, index * hidden : (index + 1) * hidden] = layer[begin:end]
+        arrays["features"][0, 0, n:] = 0
+        arrays["positions"][0, 0, 0, :n] = positions[begin:end]
+        arrays["positions"][0, 0, 0, n:] = 0
+        arrays["slots"][0, 0, 0, :n] = slots[begin:end]
+        arrays["slots"][0, 0, 0, n:] = len(self._committed) * self._cache.slots  # the row that nobody reads
+        self._injection_graph(rows).compute()
+
+    def _injection_graph(self, rows: int) -> Graph:
+        assert self._graphs is not None
+        return self._graphs.get(
+            ("inject", rows), lambda graph: build_injection(graph, self.config, self._weights, self._cache, rows)
+        )
+
+    def draft(
+        self, anchors: Sequence[int], sequences: Sequence[int] = (0,), block_length: int | None = None
+    ) -> list[Lattice]:
+        """The candidates of one block for each sequence, whose anchor stands right behind its committed positions.
+
+        `block_length` counts the anchor: it proposes block_length - 1 drafts. Default: the drafter's block size.
+        """
+        graph = self._run(anchors, sequences, block_length or self.config.block_size, record=False)
+        return [self._lattice(graph, index) for index in range(len(anchors))]
+
+    def trace(self, anchor: int, sequence: int = 0, block_length: int | None = None) -> Trace:
+        """One sequence's draft with its hidden states and logits."""
+        graph = self._run([anchor], (sequence,), block_length or self.config.block_size, record=True)
+        hidden, logits = graph.arrays["hidden"][0, 0], graph.arrays["logits"][0, 0]
+        return Trace(self._lattice(graph, 0), hidden.astype(np.float32), logits.astype(np.float32))
+
+    def key_values(self, sequence: int = 0) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """The committed keys and values, each [layers, n, kv heads * head dim]."""
+        width = self.config.kv_heads * self.config.head_dim
+        n = self._committed[sequence]
+        dtype = np.float16 if self._cache.element_bytes == 2 else np.float32
+        both = []
+        for tensors in (self._cache.keys, self._cache.values):
+            array = np.empty((len(tensors), n, width), dtype)
+            for index, tensor in enumerate(tensors):
+                start = sequence * self._cache.slots * self._cache.row_bytes
+                ggml.tensor_get(tensor, array[index].ctypes.data, start, array[index].nbytes)
+            both.append(array.astype(np.float32))
+        return both[0], both[1]
+
+    def _run(self, anchors: Sequence[int], sequences: Sequence[int], b: int, record: bool) -> Graph:
+        if not 2 <= b <= self.config.block_size:
+            raise ValueError(f"a block of {b} tokens: this drafter's are 2 to {self.config.block_size}")
+        starts = [self._committed[sequence] for sequence in sequences]
+        context = _rounded(max(starts) + b, self._cache.slots)
+        key = ("block", tuple(sequences), b, context, record)
+
+        def build(graph: Graph) -> None:
+            build_block(
+                graph, self.config, self._weights, self._cache, tuple(sequences), b, context, record=record
+            )
+
+        assert self._graphs is not None
+        graph = self._graphs.get(key, build)
+        arrays = graph.arrays
+        rows = np.arange(b)
+        ids = arrays["ids"].reshape(len(starts), b)
+        ids[:, 0] = anchors
+        ids[:, 1:] = self.config.mask_token
+        if "anchors" in arrays:
+            arrays["anchors"][0, 0, 0] = anchors
+        positions = arrays["positions"].reshape(len(starts), b)
+        slots = arrays["slots"].reshape(len(starts), b)
+        for index, (sequence, start) in enumerate(zip(sequences, starts)):
+            positions[index] = rows + start
+            slots[index] = rows + (start + sequence * self._cache.slots)
+            if f"mask.{index}" in arrays:
+                self._fill_mask(arrays[f"mask.{index}"][0, 0], start, b, None)
+            if f"sliding.{index}" in arrays:
+                self._fill_mask(arrays[f"sliding.{index}"][0, 0], start, b, self.config.window)
+        graph.compute()
+        return graph
+
+    def _fill_mask(self, mask: NDArray[np.generic], start: int, b: int, window: int | None) -> None:
+        """mask [b, n_kv]: 0 where block row i (position start + i) sees the position of a cache row, else -inf."""
+        mask[:, : start + b] = 0
+        mask[:, start + b :] = _HIDDEN
+        for row in range(b):
+            if self.config.causal:
+                mask[row, start + row + 1 : start + b] = _HIDDEN
+            if window is not None:
+                mask[row, : max(0, start + row - window + 1)] = _HIDDEN
+
+    def _lattice(self, graph: Graph, index: int) -> Lattice:
+        """The graph's candidates come unordered: sort each position's by logit, and the pair scores along with them."""
+        arrays = graph.arrays
+        unary = arrays["unary"][0, index]  # [P, k]
+        order = np.argsort(-unary, axis=1, kind="stable")
+        positions = np.arange(len(order))[:, None]
+        candidates = arrays["candidates"][0, index][positions, order]
+        unary = unary[positions, order]
+        if "first" not in arrays:
+            return Lattice(candidates, unary)
+        first = arrays["first"][index, 0, 0][order[0]]  # [k]
+        k = len(first)
+        if "rest" not in arrays:
+            return Lattice(candidates, unary, first, np.empty((0, k, k), np.float32))
+        pairs = arrays["rest"][index]  # [P-1, k predecessors, k successors]
+        rest = pairs[positions[1:, :, None] - 1, order[:-1, :, None], order[1:, None, :]]
+        return Lattice(candidates, unary, first, rest)
