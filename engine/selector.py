@@ -1,0 +1,118 @@
+"""From a block's lattice of candidates to one path of drafts, with the confidence of each.
+
+The rules: the published one (walk left to right, each time the best successor of the candidate just taken), its sampled
+form with the distribution q of every draft, and the path of the highest total score (Viterbi). Knows nothing of how the
+scores were computed, nor of the target.
+
+A DFlash 2 drafter scores pairs of neighbouring candidates (its candidate selector); a DFlash drafter scores each
+position on its own, which is the same lattice with scores that do not depend on the predecessor.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.sampling import Distribution, draw
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lattice:
+    """The candidates of the P = B - 1 positions behind a block's anchor, best first, and their scores.
+
+    `rest[i][a, b]` is the score of candidate b at block position i + 2 behind candidate a at position i + 1 (the anchor
+    has position 0); `first` holds the scores behind the anchor. Both are None for a DFlash drafter: there `unary` is
+    the score.
+    """
+
+    candidates: npt.NDArray[np.int32]  # [P, k] token ids
+    unary: npt.NDArray[np.float32]  # [P, k] logits, falling
+    first: npt.NDArray[np.float32] | None = None  # [k]
+    rest: npt.NDArray[np.float32] | None = None  # [P-1, k, k]
+
+    def rows(self, taken: list[int]) -> npt.NDArray[np.float32]:
+        """[P, k]: each position's scores behind the predecessor on the path of the candidates `taken` [P]."""
+        if self.first is None or self.rest is None:
+            return self.unary
+        return np.concatenate([self.first[None], self.rest[np.arange(len(taken) - 1), taken[:-1]]])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Path:
+    """One path through a lattice.
+
+    `confidence` is the proposal's probability of each draft behind its predecessor, among the k candidates: at
+    temperature 1 where nothing was drawn, else at the temperature of the draw. For drawn drafts it must not decide what
+    is verified, because it says something of what was drawn; the position's `q` may.
+
+    `q` is what each draft was drawn from, or None where nothing was drawn: then the drafts are point masses.
+    """
+
+    tokens: npt.NDArray[np.int32]  # [P]
+    confidence: npt.NDArray[np.float32]  # [P]
+    q: tuple[Distribution, ...] | None = None  # [P]
+
+
+def greedy_path(lattice: Lattice) -> Path:
+    """The published rule: the best first candidate, then each time the best behind the one just taken."""
+    if lattice.first is None or lattice.rest is None:
+        return _chosen(lattice, [0] * len(lattice.unary))
+    best_behind = lattice.rest.argmax(axis=2).tolist()  # [P-1][k]
+    taken = [int(lattice.first.argmax())]
+    for row in best_behind:
+        taken.append(row[taken[-1]])
+    return _chosen(lattice, taken)
+
+
+def best_path(lattice: Lattice) -> Path:
+    """The path of the highest total score (Viterbi, from the end); among equals the first candidates come first."""
+    if lattice.first is None or lattice.rest is None:
+        return greedy_path(lattice)
+    ahead = np.zeros(len(lattice.first))  # [k]: the best total that can still be reached from each candidate
+    successors: list[list[int]] = []
+    for pairs in lattice.rest[::-1].astype(np.float64):
+        totals = pairs + ahead  # [k, k]
+        best = totals.argmax(axis=1)
+        successors.append(best.tolist())
+        ahead = totals[np.arange(len(best)), best]
+    taken = [int((lattice.first + ahead).argmax())]
+    for row in reversed(successors):
+        taken.append(row[taken[-1]])
+    return _chosen(lattice, taken)
+
+
+def sampled_path(lattice: Lattice, temperature: float, rng: np.random.Generator) -> Path:
+    """The published rule at a temperature above 0: each draft drawn from the softmax of score / temperature."""
+    if not temperature > 0:
+        raise ValueError(f"a path is drawn at a temperature above 0, not at {temperature}")
+    uniform = rng.random(len(lattice.unary)).tolist()
+    if lattice.first is None or lattice.rest is None:
+        q = _softmax(lattice.unary, temperature)
+        taken = [draw(row, u) for row, u in zip(q, uniform)]
+    else:
+        first, rest = _softmax(lattice.first, temperature), _softmax(lattice.rest, temperature)
+        taken = [draw(first, uniform[0])]
+        for rows, u in zip(rest, uniform[1:]):
+            taken.append(draw(rows[taken[-1]], u))
+        q = np.concatenate([first[None], rest[np.arange(len(rest)), taken[:-1]]])
+    along = np.arange(len(taken))
+    return Path(
+        lattice.candidates[along, taken],
+        q[along, taken].astype(np.float32),
+        tuple(Distribution(ids, p) for ids, p in zip(lattice.candidates, q)),
+    )
+
+
+def _chosen(lattice: Lattice, taken: list[int]) -> Path:
+    along = np.arange(len(taken))
+    confidence = _softmax(lattice.rows(taken), 1.0)[along, taken]
+    return Path(lattice.candidates[along, taken], confidence.astype(np.float32))
+
+
+def _softmax(scores: npt.NDArray[np.float32], temperature: float) -> npt.NDArray[np.float64]:
+    """Over the last axis."""
+    weights = np.exp((scores - scores.max(axis=-1, keepdims=True)).astype(np.float64) / temperature)
+    normalised: npt.NDArray[np.float64] = weights / weights.sum(axis=-1, keepdims=True)
+    return normalised

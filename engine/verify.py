@@ -1,0 +1,72 @@
+"""Which drafts the target keeps, and the one token it adds: greedy acceptance and rejection sampling.
+
+Pure functions on one sequence's arrays; several sequences are several calls. Knows nothing of models, nor of how drafts
+were made, except for the distribution q that each was drawn from.
+
+Rejection sampling (Leviathan et al., arXiv 2211.17192; Chen et al., arXiv 2302.01318) gives exactly the target's
+distribution, whatever q is, under one condition that only the caller can keep: **whether a draft is verified must not
+depend on what was drawn for it or behind it.** It may depend on the drafts before it and on q.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.sampling import Distribution, draw
+
+Tokens = Sequence[int] | npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The cycle's outcome: the first `accepted` drafts are kept, then comes `token`, the target's own."""
+
+    accepted: int
+    token: int  # the correction of the first wrong draft, or the bonus when all were right; the next anchor
+
+
+def verify_greedy(choices: Tokens, drafts: Tokens) -> Verdict:
+    """choices [m+1]: the target's greedy token behind the anchor and behind each draft; drafts [m]."""
+    accepted = 0
+    for choice, draft in zip(choices, drafts):
+        if choice != draft:
+            break
+        accepted += 1
+    return Verdict(accepted, int(choices[accepted]))
+
+
+def verify_sampled(
+    p: Sequence[Distribution],
+    drafts: Tokens,
+    q: Sequence[Distribution] | None,
+    rng: np.random.Generator,
+) -> Verdict:
+    """p [m+1]: the target's distribution behind the anchor and behind each draft; drafts [m]; q [at least m], the
+    distribution that each draft was drawn from, or None where nothing was drawn (point masses).
+
+    Draft d is accepted with probability min(1, p(d) / q(d)). The first one rejected is replaced by a draw from
+    max(p - q, 0), normalised; behind the last one accepted comes a draw from the last p. Raises ValueError for a draft
+    that its q cannot have given.
+    """
+    for i, draft in enumerate(drafts):
+        draft = int(draft)
+        proposed = 1.0 if q is None else q[i].probability(draft)
+        if proposed == 0:
+            raise ValueError(f"draft {i + 1} (token {draft}) has no probability in the distribution it was drawn from")
+        if rng.random() * proposed >= p[i].probability(draft):
+            return Verdict(i, _correction(p[i], Distribution.point(draft) if q is None else q[i], rng))
+    return Verdict(len(drafts), p[len(drafts)].sample(rng))
+
+
+def _correction(p: Distribution, q: Distribution, rng: np.random.Generator) -> int:
+    """A draw from max(p - q, 0), normalised; from p itself where nothing is left of that (p is q up to rounding)."""
+    order = q.ids.argsort()
+    ids = q.ids[order]
+    at = np.minimum(ids.searchsorted(p.ids), len(ids) - 1)  # [j]: where each of p's tokens would stand among q's
+    residual = p.p - np.where(ids[at] == p.ids, q.p[order][at], 0.0)
+    residual = np.maximum(residual, 0.0)
+    return int(p.ids[draw(residual if residual.any() else p.p, rng.random())])

@@ -1,0 +1,1 @@
+"""Tests of the engine and the window, and the slow, obvious twins that they compare with."""
