@@ -24,7 +24,7 @@ from engine.graph import Device, Graph, GraphCache, Store
 from engine.selector import Lattice
 
 _CONTEXT_STEP = 256  # cache rows; graphs are built per rounded context length, so few shapes serve any length
-_INJECTION_ROWS = (4, 8, 16, 32, 64, 128, 256, 512)
+_INJECTION_ROWS = (2, 4, 8, 16, 32, 64, 128, 256, 512)
 _HIDDEN = np.float16(-np.inf)
 
 
@@ -56,11 +56,12 @@ class Drafter:
         context: int,
         sequences: int = 1,
         shared: SharedTensors | None = None,
-        key_value_type: int = ggml.F16,
+        key_value_type: int | None = None,
         on_progress: Callable[[float], None] | None = None,
         cancel: threading.Event | None = None,
     ) -> None:
-        """`context`: committed positions each sequence can hold.
+        """`context`: committed positions each sequence can hold. `key_value_type`: ggml's F32 or F16; by default F32 on
+        the CPU, where it costs no time, and F16 elsewhere, where flash attention wants it.
 
         Raises ModelFileError, DrafterMismatch, OutOfMemory, Cancelled.
         """
@@ -75,6 +76,8 @@ class Drafter:
         self._graphs: GraphCache | None = None
         self._weights = DrafterWeights(header, self.config, device, shared, on_progress, cancel)
         try:
+            if key_value_type is None:
+                key_value_type = ggml.F32 if device.is_cpu else ggml.F16
             self._allocate_cache(sequences, key_value_type)
             self._graphs = GraphCache(device)
         except BaseException:

@@ -234,8 +234,8 @@ def _candidates(
         needed = graph.cont(needed)
     needed = graph.reshape(needed, size, rows)
     vocabulary = shape(weights.head)[1]
-    if s == 1 and rows % 4 and b % 4 == 0 and weights.is_repacked(weights.head):
-        # A repacked product takes rows four at a time and pays for each odd one as for four: the anchor's fills up.
+    if s == 1 and b % 8 == 0 and weights.is_repacked(weights.head):
+        # A repacked product takes rows in groups and is slow on the odd ones behind: the anchor's fills the last group.
         logits = graph.mul_mat(weights.head, z)
         logits = graph.view(logits, (vocabulary, rows), (vocabulary * _F32,), vocabulary * _F32)
     else:

@@ -97,7 +97,7 @@ def symbol(names: str | tuple[str, ...], restype: Any, *argtypes: Any) -> Any:
     for name in (names,) if isinstance(names, str) else names:
         for library in _LIBRARIES:
             try:
-                function = getattr(library, name)
+                function = library[name]  # an object of our own: an attribute is shared with llama-cpp-python
             except AttributeError:
                 continue
             function.restype = restype

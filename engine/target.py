@@ -44,6 +44,7 @@ _set_layer_input = ggml.symbol(
     ),
     None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_bool,
 )  # fmt: skip
+_get_logits = ggml.symbol("llama_get_logits", ctypes.c_void_p, ctypes.c_void_p)
 _get_layer_input = ggml.symbol(
     (
         "llama_get_embeddings_layer_inp",
@@ -104,6 +105,7 @@ class Target:
         self._batch: Any = None
         self._abort: Any = None
         self._taps: tuple[int, ...] = ()
+        self._views: dict[tuple[int, int, int], NDArray[np.float32]] = {}
         self._held: list[list[int]] = [[] for _ in range(sequences)]
         self._model = self._load(gpu_layers, on_progress, cancel)
         try:
@@ -349,9 +351,20 @@ class Target:
             self._held[sequence].extend(tokens)
         outputs = len(rows) if last_only else n
         vocabulary = self.vocabulary.size
-        logits = _floats(ctypes.cast(libllama.llama_get_logits(self._context), ctypes.c_void_p).value, outputs, vocabulary)
-        features = [_floats(_get_layer_input(self._context, tap), n, self.hidden_size) for tap in self._taps]
+        logits = self._floats(_get_logits(self._context), outputs, vocabulary)
+        features = [self._floats(_get_layer_input(self._context, tap), n, self.hidden_size) for tap in self._taps]
         return Pass(logits, features)
+
+    def _floats(self, address: int, rows: int, columns: int) -> NDArray[np.float32]:
+        """libllama's memory as an array. Its outputs stay in one place, so the arrays are kept rather than made anew."""
+        key = (address, rows, columns)
+        array = self._views.get(key)
+        if array is None:
+            if len(self._views) >= 256:  # the outputs have moved, or many sizes were asked for
+                self._views.clear()
+            memory = (ctypes.c_float * (rows * columns)).from_address(address)
+            array = self._views[key] = np.frombuffer(memory, np.float32).reshape(rows, columns)
+        return array
 
     def cancellable(self, cancel: threading.Event | None) -> None:
         """Let `cancel` stop a pass while it runs. Costs a Python call per graph node: for prefill, not for drafts."""
@@ -386,8 +399,3 @@ class Target:
         if self._model is not None:
             libllama.llama_model_free(self._model)
             self._model = None
-
-
-def _floats(address: int | None, rows: int, columns: int) -> NDArray[np.float32]:
-    memory = (ctypes.c_float * (rows * columns)).from_address(address or 0)
-    return np.frombuffer(memory, np.float32).reshape(rows, columns)
