@@ -87,7 +87,9 @@ def _record(path: str) -> Mapping[str, NDArray[Any]]:
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
     except (OSError, ValueError, zipfile.BadZipFile, AttributeError) as error:
-        raise ModelFileError(f"The record {path} cannot be read as an .npz file ({error}); give another file.") from error
+        raise ModelFileError(
+            f"The record {path} cannot be read as an .npz file ({error}); give another file."
+        ) from error
 
 
 def _cycles(record: Mapping[str, NDArray[Any]], path: str) -> int:
@@ -114,8 +116,8 @@ def _check_cycle(
     drafter.inject([features[:, index * hidden : (index + 1) * hidden] for index in range(taps)])
     if drafter.committed() != int(record[prefix + "start"]):
         raise ModelFileError(
-            f"The record {path} drafts at position {int(record[prefix + 'start'])} after {drafter.committed()} positions; "
-            "it is damaged: give another file."
+            f"The record {path} drafts at position {int(record[prefix + 'start'])} after {drafter.committed()} "
+            "positions; it is damaged: give another file."
         )
     trace = drafter.trace(int(record[prefix + "anchor"]))
     for name, ours in _quantities(trace).items():

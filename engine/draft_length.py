@@ -6,7 +6,8 @@ rejection sampling requires.
 
 from __future__ import annotations
 
-CPU_DRAFTS = 3  # four rows in a pass: repacked CPU kernels work on rows in fours, and more rows cost nearly in proportion
+# Four rows in a pass: repacked CPU kernels work on rows in fours, and more rows cost nearly in proportion.
+CPU_DRAFTS = 3
 
 
 def draft_length(given: int | None, block_size: int, on_cpu: bool) -> int:

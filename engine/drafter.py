@@ -74,12 +74,17 @@ class Drafter:
         self._committed = [0] * sequences
         self._store: Store | None = None
         self._graphs: GraphCache | None = None
+        self._host: Device | None = None  # where the embeddings are looked up when the device cannot reach them
+        self._look_ups: GraphCache | None = None
         self._weights = DrafterWeights(header, self.config, device, shared, on_progress, cancel)
         try:
             if key_value_type is None:
                 key_value_type = ggml.F32 if device.is_cpu else ggml.F16
             self._allocate_cache(sequences, key_value_type)
             self._graphs = GraphCache(device)
+            if not self._reaches(self._weights.embeddings):
+                self._host = Device.cpu(threads=1)
+                self._look_ups = GraphCache(self._host, capacity=4)
         except BaseException:
             self.close()
             raise
@@ -116,19 +121,22 @@ class Drafter:
         return self._store.nbytes if self._store else 0
 
     def close(self) -> None:
-        if self._graphs:
-            self._graphs.close()
+        for graphs in (self._graphs, self._look_ups):
+            if graphs:
+                graphs.close()
+        if self._host:
+            self._host.close()
         if self._store:
             self._store.close()
         self._weights.close()
-        self._graphs = self._store = None
+        self._graphs = self._look_ups = self._store = self._host = None
 
     # computing
 
     def inject(self, features: Sequence[NDArray[np.float32]], counts: dict[int, int] | None = None) -> None:
         """Append positions to the cache.
 
-        `features`: one array [n, H] for each tapped layer, in the order of the config. `counts`: rows for each sequence,
+        `features`: one array [n, H] for each tapped layer, in the config's order. `counts`: rows for each sequence,
         in the order in which they lie in the arrays; without it all n rows belong to sequence 0.
         Raises ContextTooSmall when a sequence would outgrow its cache.
         """
@@ -216,16 +224,20 @@ class Drafter:
 
         def build(graph: Graph) -> None:
             build_block(
-                graph, self.config, self._weights, self._cache, tuple(sequences), b, context, record=record
-            )
+                graph, self.config, self._weights, self._cache, tuple(sequences), b, context,
+                look_up=self._look_ups is None, record=record,
+            )  # fmt: skip
 
         assert self._graphs is not None
         graph = self._graphs.get(key, build)
         arrays = graph.arrays
         rows = np.arange(b)
-        ids = arrays["ids"].reshape(len(starts), b)
+        ids = np.full((len(starts), b), self.config.mask_token, np.int32)
         ids[:, 0] = anchors
-        ids[:, 1:] = self.config.mask_token
+        if self._look_ups is None:
+            arrays["ids"][0, 0, 0] = ids.ravel()
+        else:
+            arrays["embeddings"][0, 0] = self._looked_up(self._look_ups, ids.ravel())
         if "anchors" in arrays:
             arrays["anchors"][0, 0, 0] = anchors
         positions = arrays["positions"].reshape(len(starts), b)
@@ -239,6 +251,22 @@ class Drafter:
                 self._fill_mask(arrays[f"sliding.{index}"][0, 0], start, b, self.config.window)
         graph.compute()
         return graph
+
+    def _reaches(self, tensor: int) -> bool:
+        """Whether the device can read a tensor where it lies. Of an offloaded target the embeddings stay on the CPU."""
+        return bool(ggml.dev_supports_buft(self._device.handle, ggml.buffer_get_type(ggml.read(tensor).buffer)))
+
+    def _looked_up(self, graphs: GraphCache, ids: NDArray[np.int32]) -> NDArray[np.generic]:
+        """[n] -> [n, H], computed where the embeddings lie."""
+
+        def build(graph: Graph) -> None:
+            graph.output("rows", graph.get_rows(self._weights.embeddings, graph.input("ids", ggml.I32, len(ids))))
+
+        graph = graphs.get(len(ids), build)
+        graph.arrays["ids"][0, 0, 0] = ids
+        graph.compute()
+        rows: NDArray[np.generic] = graph.arrays["rows"][0, 0]
+        return rows
 
     def _fill_mask(self, mask: NDArray[np.generic], start: int, b: int, window: int | None) -> None:
         """mask [b, n_kv]: 0 where block row i (position start + i) sees the position of a cache row, else -inf."""

@@ -21,7 +21,7 @@ DFLASH_CANDIDATES = 16  # how many candidates a DFlash (v1) draft reports; its o
 
 @dataclass(frozen=True)
 class Cache:
-    """The drafter's keys and values: per layer one table of rows, `slots` for each sequence and one more to discard to."""
+    """The drafter's keys and values: a table per layer, `slots` rows for each sequence and one that nobody reads."""
 
     keys: tuple[int, ...]  # (kv heads * head dim, sequences * slots + 1) each
     values: tuple[int, ...]
@@ -119,8 +119,9 @@ def _layer(
     query = graph.rms_norm(query, config.norm_eps, weights[block + "attn_q_norm.weight"])
     query = _rope(graph, query, inputs.positions, config, weights)
     key, value = _keys_and_values(graph, h, layer, inputs.positions, config, weights)
-    graph.expand(graph.set_rows(cache.keys[layer], key, inputs.slots))  # behind the committed rows, and overwritten by
-    graph.expand(graph.set_rows(cache.values[layer], value, inputs.slots))  # the next injection: the block's own are dropped
+    # Behind the committed rows: the next injection overwrites them, so the block's own keys and values are dropped.
+    graph.expand(graph.set_rows(cache.keys[layer], key, inputs.slots))
+    graph.expand(graph.set_rows(cache.values[layer], value, inputs.slots))
 
     head_bytes = config.head_dim * cache.element_bytes
     attended = []
@@ -191,9 +192,9 @@ def build_block(
     look_up: bool = True,
     record: bool = False,
 ) -> None:
-    """One block of b rows for each sequence, attending to `context` cache rows of it (the mask says which).
+    """One block of b rows for each sequence, attending to `context` of its cache rows (the mask says which).
 
-    Inputs: ids (b*S) or, without `look_up`, embeddings (H, b*S); positions, slots (b*S); mask.i and sliding.i (n_kv, b).
+    Inputs: ids (b*S) or, without `look_up`, embeddings (H, b*S); positions, slots (b*S); mask.i, sliding.i (n_kv, b).
     Outputs over the P = b - 1 drafted positions: candidates and unary (k, P, S); DFlash 2 also first (k, 1, 1, S) and
     rest (k successors, k predecessors, P-1, S). With `record` also hidden (H, P*S) and logits (V, P*S).
     """

@@ -1,6 +1,6 @@
-"""Places a drafter's weights on the device: which tensor goes to which kind of memory, read from the GGUF once.
+"""Places a drafter's weights on the device: which tensor goes to which kind of memory.
 
-Matrices that are only multiplied go to a repacking buffer type where the device supports that; tables that are looked up
+Matrices that are only multiplied go to a repacking buffer type where the device supports that; tables looked up
 row by row (embeddings, codebooks) and small vectors stay plain. What the file lacks is the target's, shared by pointer.
 Knows nothing of graphs.
 """

@@ -181,7 +181,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A request ended with an error. `kind` is the error type's name, `sentence` is for people, `detail` for the log."""
+    """A request ended with an error. `kind` is the error type's name, `sentence` for people, `detail` for the log."""
 
     kind: str
     sentence: str

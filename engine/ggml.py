@@ -9,9 +9,11 @@ Knows nothing of models.
 from __future__ import annotations
 
 import ctypes
+import logging
 import os
 import re
 import sys
+from collections import deque
 from collections.abc import Iterator
 from ctypes import POINTER, c_bool, c_char, c_char_p, c_float, c_int, c_int32, c_int64, c_size_t, c_uint32, c_void_p
 from typing import Any
@@ -231,6 +233,21 @@ def set_threads(device: int, backend: int, threads: int) -> None:
         ctypes.CFUNCTYPE(None, c_void_p, c_int)(address)(backend, threads)
 
 
+_log = logging.getLogger("libllama")
+_log.addHandler(logging.NullHandler())
+_LEVELS = {2: logging.INFO, 3: logging.WARNING, 4: logging.ERROR}  # enum ggml_log_level
+last_errors: deque[str] = deque(maxlen=3)  # what libllama and ggml complained about last
+
+
+@libllama.llama_log_callback
+def _on_log(level: int, text: bytes, _data: object) -> None:
+    """To Python's logging instead of the terminal; without a handler it is dropped."""
+    line = text.decode("utf-8", "replace").rstrip()
+    if level == 4 and line:
+        last_errors.append(line)
+    _log.log(_LEVELS.get(level, logging.DEBUG), "%s", line)
+
+
 def _check_libraries_loaded_once() -> None:
     """Refuse a process that holds a ggml library twice (Linux; elsewhere the loader keeps one copy by name)."""
     if not sys.platform.startswith("linux"):
@@ -282,3 +299,4 @@ def _check_abi() -> None:
 
 _check_abi()
 _check_libraries_loaded_once()
+libllama.llama_log_set(_on_log, c_void_p(0))

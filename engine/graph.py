@@ -10,6 +10,7 @@ import ctypes
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from types import TracebackType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,7 +85,9 @@ class Store:
         """Raises OutOfMemory."""
         self._buffer = ggml.alloc_ctx_tensors_from_buft(self._context, self._buffer_type)
         if not self._buffer:
-            raise OutOfMemory("There is not enough free memory for the drafter; choose a shorter context or close programs.")
+            raise OutOfMemory(
+                "There is not enough free memory for the drafter; choose a shorter context or close other programs."
+            )
         if weights:
             ggml.buffer_set_usage(self._buffer, ggml.USAGE_WEIGHTS)
         if zero:
@@ -246,11 +249,11 @@ class Graph:
         for name, tensor in (*self._inputs.items(), *self._outputs.items()):
             struct = ggml.read(tensor)
             ne = tuple(reversed(struct.ne[:]))
-            dtype = np.dtype(_DTYPES[struct.type])
+            dtype: np.dtype[Any] = np.dtype(_DTYPES[struct.type])
             self._host = bool(struct.buffer and ggml.buffer_is_host(struct.buffer))
             if self._host:
-                memory = (ctypes.c_char * (int(np.prod(ne)) * dtype.itemsize)).from_address(struct.data)
-                self.arrays[name] = np.frombuffer(memory, dtype=dtype).reshape(ne)
+                memory: Any = (ctypes.c_char * (int(np.prod(ne)) * dtype.itemsize)).from_address(struct.data)
+                self.arrays[name] = np.frombuffer(memory, dtype).reshape(ne)
             else:
                 self.arrays[name] = np.empty(ne, dtype=dtype)
 

@@ -267,7 +267,8 @@ def _in_order(ids: npt.NDArray[np.intp], values: Floats) -> tuple[npt.NDArray[np
 
 def _floor(highest: np.float32, min_p: float) -> np.float32:
     """The lowest logit whose probability is `min_p` of the highest one's."""
-    return np.float32(highest + np.float32(math.log(min_p)))
+    floor: np.float32 = np.float32(highest + np.float32(math.log(min_p)))
+    return floor
 
 
 def _not_numbers() -> DFlashChatError:

@@ -7,10 +7,8 @@ sequence's committed length is kept here, and every batch starts right behind it
 from __future__ import annotations
 
 import ctypes
-import logging
 import os
 import threading
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,11 +29,6 @@ PREFILL_CHUNK = 512  # tokens in one pass over the prompt
 MAX_ROWS = 32  # rows with logits in one pass and sequence: the longest block that can be verified
 LEAST_CONTEXT = 64
 
-_log = logging.getLogger("libllama")
-_log.addHandler(logging.NullHandler())
-_last_errors: deque[str] = deque(maxlen=3)
-_LEVELS = {2: logging.INFO, 3: logging.WARNING, 4: logging.ERROR}  # enum ggml_log_level
-
 _set_layer_input = ggml.symbol(
     (
         "llama_set_embeddings_layer_inp",
@@ -55,15 +48,6 @@ _get_layer_input = ggml.symbol(
 )  # fmt: skip
 
 
-@libllama.llama_log_callback
-def _on_log(level: int, text: bytes, _data: object) -> None:
-    line = text.decode("utf-8", "replace").rstrip()
-    if level == 4 and line:
-        _last_errors.append(line)
-    _log.log(_LEVELS.get(level, logging.DEBUG), "%s", line)
-
-
-libllama.llama_log_set(_on_log, ctypes.c_void_p(0))
 libllama.llama_backend_init()
 _NO_ABORT = libllama.ggml_abort_callback()  # a null function
 
@@ -150,14 +134,14 @@ class Target:
             return cancel is None or not cancel.is_set()
 
         params.progress_callback = progress
-        _last_errors.clear()
+        ggml.last_errors.clear()
         model = libllama.llama_model_load_from_file(os.fsencode(self.path), params)
         if cancel is not None and cancel.is_set():
             if model:
                 libllama.llama_model_free(model)
             raise Cancelled
         if not model:
-            reason = _last_errors[-1] if _last_errors else "no reason given"
+            reason = ggml.last_errors[-1] if ggml.last_errors else "no reason given"
             raise ModelFileError(
                 f"The model {self.file_name} could not be loaded ({reason}); download it again, or choose another model."
             )

@@ -1,4 +1,4 @@
-"""What every test shares: folders that are not the user's, the default target, drafters for it, and a check for leftovers.
+"""What every test shares: folders that are not the user's, the default target, drafters for it, a check for leftovers.
 
 It imports neither Qt nor the engine at the top, so that collecting one test file stays quick.
 """
@@ -98,7 +98,7 @@ def device() -> Iterator[Device]:
 
 @pytest.fixture(autouse=True)
 def nothing_left_running() -> Iterator[None]:
-    """A test must end the threads and processes that it started; what a wider fixture started before it is not its own."""
+    """A test must end the threads and processes it started; what a wider fixture started before it is not its own."""
     before = _running()
     yield
     left = {name for key, name in _running().items() if key not in before}
@@ -106,7 +106,7 @@ def nothing_left_running() -> Iterator[None]:
 
 
 def _running() -> dict[tuple[str, float], str]:
-    """Python's threads, and child processes but for multiprocessing's own helper, which lives as long as the program."""
+    """Python's threads, and child processes; not multiprocessing's own helper, which lives as long as the program."""
     found: dict[tuple[str, float], str] = {}
     for thread in threading.enumerate():
         if not isinstance(thread, threading._DummyThread):  # a foreign thread that once ran Python is not ended by it

@@ -1,8 +1,8 @@
-"""Makers of model files for the tests: random drafters of any geometry, in the GGUF form of llama.cpp's `dflash` architecture,
-and tiny targets for them.
+"""Makers of model files for the tests: random drafters of any geometry, and tiny targets for them.
 
-Weights are random but of a sensible size, so that activations neither vanish nor explode. Files carry a whole tokenizer
-(a small invented one, or the copy of a target's) and can be opened by libllama too. It knows nothing of the engine.
+Drafters have the GGUF form of llama.cpp's `dflash` architecture. Weights are random but of a sensible size, so that
+activations neither vanish nor explode. Files carry a whole tokenizer (a small invented one, or the copy of a target's)
+and can be opened by libllama too. It knows nothing of the engine.
 """
 
 from __future__ import annotations
@@ -117,8 +117,8 @@ def write_drafter(
 ) -> Path:
     """Write a random drafter of that version (1 or 2) and return its path.
 
-    `d2t` gives a reduced head (and needs `own_head`). `metadata` and `tensors` add to, replace or, with None, remove what
-    would have been written: `{"dflash.target_layers": None}`. `mask_token` defaults to the last of the vocabulary.
+    `d2t` gives a reduced head (and needs `own_head`). `metadata` and `tensors` add to, replace or, with None, remove
+    what would have been written: `{"dflash.target_layers": None}`. `mask_token` defaults to the vocabulary's last.
     """
     vocabulary = vocabulary or Vocabulary.small()
     rows, width = len(vocabulary), hidden_size

@@ -1,6 +1,6 @@
 """The recorded drafters in tests/fixtures: where they lie, and their records as typed rows.
 
-Each is a tiny random drafter, `NAME.gguf`, with `NAME.npz`: four consecutive cycles as the torch reference computed them.
+Each is a tiny random drafter, `NAME.gguf`, with `NAME.npz`: four consecutive cycles as the torch reference had them.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Record:
 
 
 def relative_difference(ours: Any, theirs: Any) -> float:
-    """The largest difference, relative to the largest value. Shapes must be equal; infinities must be in the same places."""
+    """The largest difference, relative to the largest value. Shapes and the places of infinities must be equal."""
     a, b = np.asarray(ours, np.float64), np.asarray(theirs, np.float64)
     assert a.shape == b.shape, f"shapes differ: {a.shape} and {b.shape}"
     if a.size == 0:

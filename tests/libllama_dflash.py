@@ -1,8 +1,8 @@
-"""libllama's own `dflash` graph as an oracle: the same drafter file, run through llama-cpp-python's low-level interface.
+"""libllama's own `dflash` graph as an oracle: the same drafter file through llama-cpp-python's low-level interface.
 
 It drives a drafter as llama.cpp's speculative decoding does: a batch of embeddings injects features, a batch of tokens
-drafts a block, which is cut off again afterwards. `draft` reads out everything there is to compare, `step` does only what
-upstream needs of a draft and is what a benchmark may time. It knows one sequence, and nothing of the engine.
+drafts a block, which is cut off again afterwards. `draft` reads out everything there is to compare, `step` does only
+what upstream needs of a draft and is what a benchmark may time. It knows one sequence, and nothing of the engine.
 """
 
 from __future__ import annotations
@@ -57,8 +57,9 @@ class LibllamaDraft:
 
 
 class LibllamaDrafter:
-    """A drafter file in libllama; `close` it. `target` is a `llama_context` pointer, needed where the file has no embeddings or head.
+    """A drafter file in libllama; `close` it.
 
+    `target` is a `llama_context` pointer, needed where the file has no embeddings or no head.
     `exact`, for comparisons, keeps keys and values in float32 and attends without flash attention; without it both are
     libllama's defaults, float16 and flash attention.
     """

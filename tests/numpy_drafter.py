@@ -1,8 +1,8 @@
-"""The drafter's slow, obvious twin: DFlash and DFlash 2 in plain NumPy, one matrix after another, everything in float32.
+"""The drafter's slow, obvious twin: DFlash and DFlash 2 in plain NumPy, one matrix after another, all in float32.
 
-It reads a GGUF drafter with the `gguf` package, dequantises every tensor, and computes what the paper (arXiv 2602.06036),
-the torch reference (`dflash` 0.1.0) and llama.cpp's `dflash` graph compute. It shares no code with the engine, so that
-an agreement of the two means something. It knows one sequence, no devices and no speed.
+It reads a GGUF drafter with the `gguf` package, dequantises every tensor, and computes what the paper
+(arXiv 2602.06036), the torch reference (`dflash` 0.1.0) and llama.cpp's `dflash` graph compute. It shares no code with
+the engine, so that an agreement of the two means something. It knows one sequence, no devices and no speed.
 """
 
 from __future__ import annotations
@@ -68,7 +68,10 @@ def load_tensors(reader: gguf.GGUFReader) -> dict[str, NDArray[Any]]:
 
 
 class NumpyDrafter:
-    """One drafter file with its KV cache. `token_embd` and `head`, [V, H] each, are the target's: used where the file has none."""
+    """One drafter file with its KV cache.
+
+    `token_embd` and `head`, [V, H] each, are the target's: used where the file has none.
+    """
 
     def __init__(self, path: str | Path, token_embd: Floats | None = None, head: Floats | None = None) -> None:
         reader = gguf.GGUFReader(path)
@@ -236,7 +239,7 @@ class NumpyDrafter:
         return normed if weight is None else normed * self.tensors[weight]
 
     def _rope(self, x: Floats, positions: Ints) -> Floats:
-        """Rotate x [n, heads, head_dim] in NeoX halves. Text positions make M-RoPE with one section the same as this."""
+        """Rotate x [n, heads, head_dim] in NeoX halves. For text positions, M-RoPE with one section is the same."""
         half = self.rope_dims // 2
         i = np.arange(half)
         angle = positions[:, None] * self.rope_base ** (-2.0 * i / self.rope_dims)  # [n, half]

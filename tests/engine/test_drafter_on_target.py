@@ -1,4 +1,4 @@
-"""Drafters on the default target: features from its layers, and its own embedding matrix and head, quantised and shared."""
+"""Drafters on the default target: features from its layers, and its own quantised embeddings and head, shared."""
 
 from __future__ import annotations
 
@@ -60,3 +60,30 @@ def test_agrees_with_libllama(
             if name.startswith("wrong"):
                 types = target_keys(target_file)["tokenizer.ggml.token_type"]
                 assert all(types[token] == CONTROL for token in greedy_path(lattice).tokens)
+
+
+class _ReachesNothing(Drafter):
+    """As on a device that cannot read the memory in which the target's embeddings lie."""
+
+    def _reaches(self, tensor: int) -> bool:
+        return False
+
+
+def test_embeddings_looked_up_elsewhere_give_the_same_drafts(
+    target: Target, device: Device, drafter_dir: DrafterFiles
+) -> None:
+    shared = SharedTensors(target.embeddings, target.head)
+    path = str(drafter_dir.random_v2)
+    rng = np.random.default_rng(3)
+    with (
+        closing(Drafter(path, device, context=256, shared=shared)) as here,
+        closing(_ReachesNothing(path, device, context=256, shared=shared)) as elsewhere,
+    ):
+        features = [rng.standard_normal((20, target.hidden_size), np.float32) for _ in here.config.target_layers]
+        for block in (8, 4, 8):
+            lattices = []
+            for drafter in (here, elsewhere):
+                drafter.inject(features)
+                lattices.append(drafter.draft([1234], block_length=block)[0])
+            np.testing.assert_array_equal(lattices[0].candidates, lattices[1].candidates)
+            np.testing.assert_array_equal(lattices[0].rest, lattices[1].rest)

@@ -1,0 +1,173 @@
+"""The command line's arguments: `dflash-chat run`, `inspect`, `check-drafter` and the others.
+
+What a command does stands in `engine/commands.py`, which is imported when one runs, so that --help does not wait.
+Knows nothing of Qt, and of the window only how to start it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+
+from engine.events import LoadSettings, Mode, SamplerSettings
+
+EXAMPLES = """\
+examples:
+  dflash-chat                                      open the chat window
+  dflash-chat run "Write a haiku about rain."      answer in the terminal
+  dflash-chat run - < question.txt                 the same, with the question from a file
+  dflash-chat run "Why is the sky blue?" --mode dflash2 --drafter drafter.gguf --json
+  dflash-chat inspect drafter.gguf                 what is this file, and which model does it fit?
+
+exit status: 0 well, 1 a check failed, 2 an error (one sentence on stderr says which), 130 stopped by Ctrl-C
+"""
+
+RUN_TEXT = """\
+Answer one prompt. The answer is streamed to stdout; progress, notices and one line of statistics go to stderr.
+Ctrl-C stops the answer and still prints the statistics.
+"""
+
+MODES_TEXT = """\
+The target is the model that answers. A drafter proposes several tokens at once, which the target then checks in one
+pass: the answer is the same, only the speed differs. Without --mode, the best mode is taken for which there is a drafter
+(dflash2, then dflash, then baseline); a drafter given with --drafter says itself which mode it is for.
+"""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = _parser(argparse.ArgumentParser, prog="dflash-chat", epilog=EXAMPLES, description=(
+        "A chat program that drafts with DFlash and DFlash 2: the target's own answers, in fewer of its passes."
+    ))  # fmt: skip
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands", required=True)
+    commands.add_parser("window", help="open the chat window; so does no command at all", add_help=False)
+    _add_run(commands)
+    _add_inspect(commands)
+    _add_check_drafter(commands)
+    _add_measure_quantisation(commands)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit status."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words or words[0] == "window":
+        # A program of its own: nothing here imports the window.
+        return subprocess.call([sys.executable, "-m", "app", *words[1:]])
+    given = build_parser().parse_args(words)
+
+    from engine import commands
+
+    return commands.carry_out(given)
+
+
+def _parser(make: Callable[..., argparse.ArgumentParser], *names: str, **options: str) -> argparse.ArgumentParser:
+    return make(*names, formatter_class=argparse.RawDescriptionHelpFormatter, **options)
+
+
+def _debug(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--debug", action="store_true", help="show libllama's log, and where an error came from")
+
+
+def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    usual = SamplerSettings()
+    parser = _parser(commands.add_parser, "run", help="answer a prompt in the terminal", description=RUN_TEXT)
+    parser.add_argument("prompt", metavar="PROMPT", help="the question, or - to read it from stdin")
+    parser.add_argument("--system", metavar="TEXT", help="a system prompt")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead: the answer and all figures")
+    _debug(parser)
+
+    models = parser.add_argument_group("models and mode", MODES_TEXT)
+    models.add_argument("--model", metavar="FILE", help="the target's GGUF file (default: the embedded SmolLM2 135M)")
+    models.add_argument("--drafter", metavar="FILE", help="the drafter's GGUF file (default: one that fits, if there is)")
+    models.add_argument("--mode", type=Mode, choices=list(Mode), metavar="MODE", help="baseline, dflash or dflash2")
+    models.add_argument("--draft-length", type=_count, metavar="N", help="drafts checked per pass (default: measured)")
+
+    sampler = parser.add_argument_group("sampling", "Applied in this order: penalties, top-k, top-p, min-p, temperature.")
+    for name, type_, default, text in (
+        ("repetition-penalty", _positive, usual.repetition_penalty, "divides the logits of tokens seen; 1 is off"),
+        ("presence-penalty", float, usual.presence_penalty, "taken off the logits of tokens seen; 0 is off"),
+        ("frequency-penalty", float, usual.frequency_penalty, "the same for each time it was seen; 0 is off"),
+        ("penalty-last-n", int, usual.penalty_last_n, "how many of the newest tokens count as seen; -1 is all"),
+        ("top-k", _count_or_none, usual.top_k, "keep the K likeliest tokens; 0 is off"),
+        ("top-p", _share, usual.top_p, "keep the likeliest tokens up to this probability; 1 is off"),
+        ("min-p", _share, usual.min_p, "keep tokens at least this likely, relative to the likeliest; 0 is off"),
+        ("temperature", _not_negative, usual.temperature, "0 takes the likeliest token every time"),
+    ):
+        kind = "N" if type_ in (int, _count_or_none) else "X"
+        sampler.add_argument(
+            f"--{name}", type=type_, default=default, metavar=kind, help=f"{text} (default: %(default)s)"
+        )  # fmt: skip
+    sampler.add_argument("--seed", type=int, metavar="N", help="makes a sampled answer repeatable")
+
+    limits = parser.add_argument_group("limits")
+    limits.add_argument("--max-tokens", type=_count, metavar="N", help="end the answer after N tokens")
+    limits.add_argument(
+        "--context", type=_count, metavar="N", default=LoadSettings().context, help="tokens (default: %(default)s)"
+    )
+    limits.add_argument("--threads", type=_count, metavar="N", help="CPU threads (default: physical cores)")
+
+
+def _add_inspect(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = _parser(commands.add_parser, "inspect", help="say what a GGUF file is, what it fits and what is wrong", description=(
+        "Say what a GGUF file is (target, DFlash drafter, DFlash 2 drafter, …), what it fits, and what is wrong with it.\n"
+        "Reads the file's header only. Exit status 1 when this program cannot use the file."
+    ))  # fmt: skip
+    parser.add_argument("file", metavar="FILE")
+    parser.add_argument(
+        "--target", metavar="FILE", action="append", default=[],
+        help="a target to hold a drafter against, beside the embedded model and those found; may be repeated",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead")
+    _debug(parser)
+
+
+def _add_check_drafter(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = _parser(
+        commands.add_parser, "check-drafter", help="hold a drafter file against recorded numbers", description=(
+        "Hold a drafter file against recorded numbers, for anyone who converts drafters. Prints the largest relative\n"
+        "difference of each quantity, and whether the drafted paths are equal. Exit status 1 past the tolerance."
+    ))  # fmt: skip
+    parser.add_argument("drafter", metavar="FILE.gguf")
+    parser.add_argument("record", metavar="RECORD.npz")
+    parser.add_argument("--tolerance", type=_not_negative, default=1e-3, metavar="X", help="(default: %(default)s)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead")
+    _debug(parser)
+
+
+def _add_measure_quantisation(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = _parser(
+        commands.add_parser, "measure-quantisation", help="compare quantisations of the embedded model", description=(
+        "Compare quantisations of the embedded model on this machine: file size, perplexity, time of a pass over one\n"
+        "token and over several. Takes some minutes; the quieter the machine, the better."
+    ))  # fmt: skip
+    parser.add_argument("--threads", type=_count, metavar="N", help="CPU threads (default: physical cores)")
+    parser.add_argument("--rounds", type=_count, default=20, metavar="N", help="of the timing (default: %(default)s)")
+    _debug(parser)
+
+
+# --- kinds of numbers -------------------------------------------------------------------------------------------------
+
+
+def _checked(kind: type[int] | type[float], fits: Callable[[float], bool], what: str) -> Callable[[str], float]:
+    def parse(text: str) -> float:
+        try:
+            value = kind(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text} is not {what}") from None
+        if not fits(value):  # nan fits nothing
+            raise argparse.ArgumentTypeError(f"{text} is not {what}")
+        return value
+
+    return parse
+
+
+_count = _checked(int, lambda value: value >= 1, "a whole number of at least 1")
+_count_or_none = _checked(int, lambda value: value >= 0, "a whole number of at least 0")
+_positive = _checked(float, lambda value: 0 < value < float("inf"), "a number above 0")
+_not_negative = _checked(float, lambda value: 0 <= value < float("inf"), "a number of at least 0")
+_share = _checked(float, lambda value: 0 <= value <= 1, "a number from 0 to 1")
+
+if __name__ == "__main__":
+    sys.exit(main())
