@@ -7,11 +7,16 @@ Knows nothing of Qt, and of the window only how to start it.
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from typing import NoReturn
 
 from engine.events import LoadSettings, Mode, SamplerSettings
+
+ERROR = 2
+INTERRUPTED = 130
 
 EXAMPLES = """\
 examples:
@@ -31,13 +36,19 @@ Ctrl-C stops the answer and still prints the statistics.
 
 MODES_TEXT = """\
 The target is the model that answers. A drafter proposes several tokens at once, which the target then checks in one
-pass: the answer is the same, only the speed differs. Without --mode, the best mode is taken for which there is a drafter
+pass: the answer is the same, only the speed differs. Without --mode, the best mode is taken that has a drafter
 (dflash2, then dflash, then baseline); a drafter given with --drafter says itself which mode it is for.
 """
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """One sentence, without the whole usage before it."""
+        self.exit(ERROR, f"{message}; see {self.prog} --help\n")
+
+
 def build_parser() -> argparse.ArgumentParser:
-    parser = _parser(argparse.ArgumentParser, prog="dflash-chat", epilog=EXAMPLES, description=(
+    parser = _parser(_Parser, prog="dflash-chat", epilog=EXAMPLES, description=(
         "A chat program that drafts with DFlash and DFlash 2: the target's own answers, in fewer of its passes."
     ))  # fmt: skip
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands", required=True)
@@ -53,13 +64,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words or words[0] == "window":
-        # A program of its own: nothing here imports the window.
-        return subprocess.call([sys.executable, "-m", "app", *words[1:]])
+        return _open_window(words[1:])
     given = build_parser().parse_args(words)
 
     from engine import commands
 
     return commands.carry_out(given)
+
+
+def _open_window(words: Sequence[str]) -> int:
+    """A program of its own: the engine does not import it."""
+    displays = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
+    if sys.platform.startswith("linux") and not any(os.environ.get(name) for name in displays) and not words:
+        print(
+            "There is no display to open a window on (neither DISPLAY nor WAYLAND_DISPLAY is set); start from a "
+            'desktop session, or ask in the terminal: dflash-chat run "Write a haiku about rain."',
+            file=sys.stderr,
+        )
+        return ERROR
+    try:
+        return subprocess.call([sys.executable, "-m", "app", *words])
+    except KeyboardInterrupt:
+        return INTERRUPTED
 
 
 def _parser(make: Callable[..., argparse.ArgumentParser], *names: str, **options: str) -> argparse.ArgumentParser:
@@ -80,11 +106,13 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 
     models = parser.add_argument_group("models and mode", MODES_TEXT)
     models.add_argument("--model", metavar="FILE", help="the target's GGUF file (default: the embedded SmolLM2 135M)")
-    models.add_argument("--drafter", metavar="FILE", help="the drafter's GGUF file (default: one that fits, if there is)")
-    models.add_argument("--mode", type=Mode, choices=list(Mode), metavar="MODE", help="baseline, dflash or dflash2")
-    models.add_argument("--draft-length", type=_count, metavar="N", help="drafts checked per pass (default: measured)")
+    models.add_argument("--drafter", metavar="FILE", help="the drafter's GGUF file (default: one that fits)")
+    modes = [mode.value for mode in Mode]
+    models.add_argument("--mode", choices=modes, metavar="MODE", help="baseline, dflash or dflash2")
+    models.add_argument("--draft-length", type=_count, metavar="N", help="drafts checked per pass (default: chosen)")
 
-    sampler = parser.add_argument_group("sampling", "Applied in this order: penalties, top-k, top-p, min-p, temperature.")
+    order = "Applied in this order: penalties, top-k, top-p, min-p, temperature."
+    sampler = parser.add_argument_group("sampling", order)
     for name, type_, default, text in (
         ("repetition-penalty", _positive, usual.repetition_penalty, "divides the logits of tokens seen; 1 is off"),
         ("presence-penalty", float, usual.presence_penalty, "taken off the logits of tokens seen; 0 is off"),
@@ -110,9 +138,9 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 
 
 def _add_inspect(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = _parser(commands.add_parser, "inspect", help="say what a GGUF file is, what it fits and what is wrong", description=(
-        "Say what a GGUF file is (target, DFlash drafter, DFlash 2 drafter, …), what it fits, and what is wrong with it.\n"
-        "Reads the file's header only. Exit status 1 when this program cannot use the file."
+    parser = _parser(commands.add_parser, "inspect", help="say what a GGUF file is and what it fits", description=(
+        "Say what a GGUF file is (target, DFlash drafter, DFlash 2 drafter, …), what it fits, and what is wrong with\n"
+        "it. Reads the file's header only. Exit status 1 when this program cannot use the file."
     ))  # fmt: skip
     parser.add_argument("file", metavar="FILE")
     parser.add_argument(

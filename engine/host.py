@@ -17,10 +17,8 @@ import multiprocessing
 import multiprocessing.connection
 import os
 import queue
-import re
 import signal
 import sys
-import tempfile
 import threading
 import time
 import traceback
@@ -28,10 +26,9 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-import platformdirs
-
+from engine.crash import exit_reason, log_tail, new_log_file
 from engine.errors import Cancelled, DFlashChatError, EngineStopped
 from engine.events import Answered, Event, Failed, LoadSettings, Mode, SamplerSettings
 
@@ -40,11 +37,9 @@ if TYPE_CHECKING:
     from multiprocessing.context import SpawnProcess
 
 SESSION = "engine.session:Session.open"
-LOGS_KEPT = 10
-LOG_TAIL_BYTES = 16384
 
 
-# --- requests -----------------------------------------------------------------------------------------------------------
+# --- requests ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +106,7 @@ class Done:
     request: Request
 
 
-# --- the child ----------------------------------------------------------------------------------------------------------
+# --- the child --------------------------------------------------------------------------------------------------------
 
 
 def serve(connection: Connection, session_factory: str, log_file: str) -> None:
@@ -149,7 +144,9 @@ class _Host:
                 self._emit(Failed(type(error).__name__, str(error), traceback.format_exc()))
             except Exception as error:  # whatever it is, the process goes on and the person is told
                 traceback.print_exc()
-                sentence = f"The engine met an error it does not know ({type(error).__name__}: {error}); please report it."
+                sentence = (
+                    f"The engine met an error it does not know ({type(error).__name__}: {error}); please report it."
+                )
                 self._emit(Failed(type(error).__name__, sentence, traceback.format_exc()))
             with self._queueing:
                 self._unfinished.popleft()
@@ -236,9 +233,7 @@ def _print_to(log_file: str) -> None:
     faulthandler.enable(2)
 
 
-# --- the client ---------------------------------------------------------------------------------------------------------
-
-_Method = TypeVar("_Method", bound=Callable[..., Any])
+# --- the client -------------------------------------------------------------------------------------------------------
 
 
 class EngineClient:
@@ -261,7 +256,7 @@ class EngineClient:
             raise RuntimeError("the engine process is already running")
         self.exit_reason = None
         self._waiting.clear()
-        self.log_file = _new_log_file(self._log_folder)
+        self.log_file = new_log_file(self._log_folder)
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
         process = context.Process(
@@ -342,7 +337,7 @@ class EngineClient:
         assert process is not None and connection is not None
         connection.close()
         process.join(5.0)  # its end of the pipe is closed, so it is ending
-        self.exit_reason = _reason(process.exitcode, _log_tail(self.log_file))
+        self.exit_reason = exit_reason(process.exitcode, log_tail(self.log_file))
         self._bury(process)
         return EngineStopped(self.exit_reason)
 
@@ -360,75 +355,3 @@ class EngineClient:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-# --- why it ended -------------------------------------------------------------------------------------------------------
-
-
-def _reason(exit_code: int | None, log: str) -> str:
-    """One sentence from the exit status (negative: the signal's number) and the end of the log."""
-    if exit_code is None:
-        return "The engine closed its connection and did not end; it was ended."
-    if exit_code == 0:
-        return "The engine process ended without being asked to."
-    said = _last_words(log)
-    said = f": {said}" if said else ""
-    if exit_code > 0:
-        number = f"0x{exit_code:08X}" if exit_code > 255 else str(exit_code)  # Windows gives its faults as codes
-        return f"The engine process ended with exit status {number}{said}"
-    try:
-        name = signal.Signals(-exit_code).name
-    except ValueError:
-        name = f"signal {-exit_code}"
-    if name == "SIGKILL":
-        return (
-            "The engine process was killed by the system (SIGKILL), possibly because the machine ran out of memory; "
-            "a smaller model or a shorter context needs less."
-        )
-    if name in ("SIGTERM", "SIGINT", "SIGHUP"):
-        return f"The engine process was ended from outside ({name})."
-    return f"The engine process crashed ({name}){said}"
-
-
-def _last_words(log: str) -> str:
-    """The log line that most likely tells the cause."""
-    lines = [line.strip() for line in log.split("Fatal Python error:")[0].splitlines() if line.strip()]
-    telling = [line for line in lines if re.search(r"GGML_ASSERT|ggml_abort|terminate called|what\(\):|[Oo]ut of memory", line)]
-    chosen = (telling or lines or [""])[-1]
-    return chosen if len(chosen) <= 240 else chosen[:239] + "…"
-
-
-def _log_tail(log_file: Path | None) -> str:
-    try:
-        assert log_file is not None
-        with open(log_file, "rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - LOG_TAIL_BYTES))
-            return file.read().decode("utf-8", "replace")
-    except OSError:
-        return ""
-
-
-def _new_log_file(folder: Path | None) -> Path:
-    """A fresh log file; the oldest beyond `LOGS_KEPT` are removed. A folder that cannot be written is no reason to fail."""
-    folder = folder or Path(platformdirs.user_log_dir("dflash-chat", appauthor=False))
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix="engine-", suffix=".log", dir=folder)
-    except OSError:
-        handle, name = tempfile.mkstemp(prefix="dflash-chat-engine-", suffix=".log")
-        folder = Path(name).parent
-    os.close(handle)
-    logs = sorted(folder.glob("*engine-*.log"), key=_modified, reverse=True)
-    for old in logs[LOGS_KEPT:]:
-        try:
-            old.unlink()
-        except OSError:
-            pass  # another window has it open, or it is gone
-    return Path(name)
-
-
-def _modified(path: Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except OSError:
-        return 0.0

@@ -1,14 +1,15 @@
 """Compares greedy decoding with drafts against plain decoding, token by token.
 
 Batched and single-token kernels round differently, so the two may part at a near-tie: where the target's own best two
-logits are closer than that rounding. What the rounding is at that place is measured here, never assumed; after a
-difference the comparison goes on from the baseline's prefix. Knows nothing of conversations.
+logits are closer than that rounding. What the rounding is at that place is measured here, by the target alone and never
+assumed; after a difference the comparison goes on from the baseline's prefix. Knows nothing of conversations.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ _GREEDY = SamplerSettings(temperature=0.0)
 
 @dataclass(frozen=True)
 class Difference:
-    """The first token that differs: `gap` between the two tokens' logits in single decoding, and the `noise` there."""
+    """A token that differs: `gap` between the two tokens' logits in single decoding, and the `noise` there."""
 
     position: int  # in the answer, from 0
     baseline: int
@@ -55,56 +56,68 @@ def compare(target: Target, drafter: Drafter, prompt: Sequence[int], tokens: int
     """
     target.tap(())
     baseline, _ = continue_greedily(target, None, prompt, tokens, 0)
-    target.tap(drafter.config.target_layers)
     differences: list[Difference] = []
-    done = passes = 0
-    while done < len(baseline):
-        prefix = [*prompt, *baseline[:done]]
-        drafted, took = continue_greedily(target, drafter, prefix, len(baseline) - done, drafts)
-        passes += took
-        same = 0
-        while same < len(drafted) and drafted[same] == baseline[done + same]:
-            same += 1
-        done += same
-        if done == len(baseline):
-            break
-        differences.append(_measured(target, prompt, baseline, done, drafted[same], drafts))
+    begin = passes = 0
+    while begin < len(baseline):
         target.tap(drafter.config.target_layers)
-        done += 1
+        drafted, took = continue_greedily(
+            target, drafter, prompt, len(baseline), drafts, given=baseline[:begin], like=baseline
+        )
+        passes += took
+        at = len(drafted) - 1
+        if drafted == baseline[: at + 1]:
+            break
+        differences.append(_measured(target, prompt, baseline, begin, at, drafted[at], drafts))
+        begin = at + 1
     return Comparison(len(baseline), passes, tuple(differences))
 
 
 def continue_greedily(
-    target: Target, drafter: Drafter | None, prompt: Sequence[int], tokens: int, drafts: int
+    target: Target,
+    drafter: Drafter | None,
+    prompt: Sequence[int],
+    tokens: int,
+    drafts: int,
+    *,
+    given: Sequence[int] = (),
+    like: Sequence[int] | None = None,
 ) -> tuple[list[int], int]:
-    """From nothing: read `prompt`, then decode up to `tokens` tokens; a stop token is the last. (ids, target passes)"""
-    logits = _read(target, drafter, prompt)
+    """From nothing: read `prompt`, then decode an answer of up to `tokens` tokens; a stop token is its last.
+
+    The answer begins with the tokens `given`, which are decoded one at a time, as if they had been chosen. With `like`
+    it ends behind the first token that is another than there. Returns the answer and the number of target passes
+    behind the given tokens.
+    """
+    logits = _read(target, drafter, prompt, given)
     sampler = Sampler(_GREEDY)
     stream = Stream(0, sampler, int(sampler.choices(logits)[0]), 0)
-    ids = [stream.anchor]
+    ids = list(given)
     passes = 0
-    while len(ids) < tokens and not target.vocabulary.is_stop(ids[-1]):
+    chosen: Sequence[int] = (stream.anchor,)
+    while True:
+        for token in chosen:
+            ids.append(token)
+            if target.vocabulary.is_stop(token) or (like is not None and token != like[len(ids) - 1]):
+                return ids, passes
         room = min(tokens - len(ids), target.context - target.committed())
         if room < 1:
-            break
+            return ids, passes
         stream.drafts = min(drafts, room - 1)
         (outcome,), _ = run_cycle(target, drafter, (stream,))
         passes += 1
-        for token in outcome.tokens:
-            ids.append(token)
-            if target.vocabulary.is_stop(token):
-                break
-    return ids, passes
+        chosen = outcome.tokens
 
 
-def _read(target: Target, drafter: Drafter | None, prompt: Sequence[int]) -> NDArray[np.float32]:
-    """Prefill from nothing; logits [1, V] behind the last token."""
+def _read(
+    target: Target, drafter: Drafter | None, prompt: Sequence[int], given: Sequence[int]
+) -> NDArray[np.float32]:
+    """From nothing: the prompt in chunks, the given tokens one at a time; logits [1, V] behind the last one."""
     target.cut(0, 0)
     if drafter is not None:
         drafter.cut(0, 0)
+    chunks = [prompt[begin : begin + PREFILL_CHUNK] for begin in range(0, len(prompt), PREFILL_CHUNK)]
     logits = np.empty(0, np.float32)
-    for begin in range(0, len(prompt), PREFILL_CHUNK):
-        chunk = prompt[begin : begin + PREFILL_CHUNK]
+    for chunk in (*chunks, *([token] for token in given)):
         result = target.evaluate([(0, chunk)], last_only=True)
         if drafter is not None:
             drafter.inject(result.features)
@@ -113,23 +126,31 @@ def _read(target: Target, drafter: Drafter | None, prompt: Sequence[int]) -> NDA
 
 
 def _measured(
-    target: Target, prompt: Sequence[int], baseline: Sequence[int], at: int, drafted: int, drafts: int
+    target: Target, prompt: Sequence[int], baseline: Sequence[int], begin: int, at: int, drafted: int, drafts: int
 ) -> Difference:
-    """Decode the baseline's prefix again, singly and in batches of every alignment, and compare the two logits."""
+    """Decode baseline[begin:at] again, one at a time and in verification batches; compare the two logits behind it.
+
+    The last of these tokens stands once in each row of its batch, which is filled up as if with rejected drafts.
+    """
     target.tap(())
     pair = [baseline[at], drafted]
+    _read(target, None, prompt, baseline[:begin])
+    start = target.committed()
 
-    def logits(first: int, step: int) -> NDArray[np.float32]:
-        row = _read(target, None, prompt)[0]
-        begin = 0
-        size = first
-        while begin < at:
-            row = target.evaluate([(0, baseline[begin : min(begin + size, at)])]).logits[-1]
-            begin += size
-            size = step
-        return row[pair].copy()
+    def logits(blocks: Sequence[Sequence[int]], row: int) -> NDArray[np.float32]:
+        target.rewind(0, start)
+        for block in blocks[:-1]:
+            target.evaluate([(0, block)])
+        return target.evaluate([(0, blocks[-1])]).logits[row, pair]  # a copy
 
-    single = logits(1, 1)
-    batched = [logits(first, drafts + 1) for first in range(1, drafts + 2)]
-    noise = max(float(np.abs(single - row).max()) for row in batched)
+    single = logits([[token] for token in baseline[begin:at]], 0)
+    size = drafts + 1
+    noise = 0.0
+    for row in range(min(size, at - begin)):
+        first = at - 1 - row  # of the last block
+        cuts = [begin, *range(begin + (first - begin) % size, first + 1, size)]
+        blocks = [baseline[a:b] for a, b in pairwise(cuts) if a < b]
+        filling = min(size, target.context - len(prompt) - first) - (row + 1)
+        blocks.append([*baseline[first:at], *[baseline[at - 1]] * filling])
+        noise = max(noise, float(np.abs(single - logits(blocks, row)).max()))
     return Difference(at, pair[0], pair[1], float(single[0] - single[1]), noise)

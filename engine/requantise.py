@@ -1,7 +1,7 @@
 """Writes a copy of a GGUF model in other quantisation types, with libllama's own quantiser.
 
-The quantiser runs in a process of its own, which is this file as a script: it can then be stopped at any moment, and what
-libllama prints stays off the terminal. Knows nothing of which model it is for.
+The quantiser runs in a process of its own, which is this file as a script: it can then be stopped at any moment, and
+what libllama prints stays off the terminal. Knows nothing of which model it is for.
 """
 
 from __future__ import annotations

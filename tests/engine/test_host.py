@@ -13,8 +13,19 @@ import psutil
 import pytest
 
 from engine.errors import EngineStopped
-from engine.events import Answered, Event, Failed, Loaded, LoadProgress, LoadSettings, Mode, PromptProgress, StopReason, Tokens
-from engine.host import Ask, Cancel, Done, EngineClient, Load, Request, Reset, Restore, Rewind, Unload, _last_words, _reason
+from engine.events import (
+    Answered,
+    Event,
+    Failed,
+    Loaded,
+    LoadProgress,
+    LoadSettings,
+    Mode,
+    PromptProgress,
+    StopReason,
+    Tokens,
+)
+from engine.host import Ask, Cancel, Done, EngineClient, Load, Request, Reset, Restore, Rewind, Unload
 
 SCRIPTED = "tests.scripted_session:ScriptedSession.open"
 WAIT = 60.0  # seconds; a limit for a test that hangs, not a measurement
@@ -112,7 +123,9 @@ def test_a_failure_belongs_to_the_request_that_is_current(client: EngineClient) 
         (Restore(()), "DFlashChatError", "No model is loaded"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_a_sentence(client: EngineClient, request_: Request, kind: str, part: str) -> None:
+def test_what_cannot_be_done_is_said_in_a_sentence(
+    client: EngineClient, request_: Request, kind: str, part: str
+) -> None:
     (failed,) = [event for event in carry_out(client, request_) if isinstance(event, Failed)]
     assert failed.kind == kind and part in failed.sentence and failed.detail
 
@@ -211,7 +224,9 @@ def test_a_killed_process_says_so_and_can_be_started_again(client: EngineClient)
         ("exit", ("exit status 3", "GGML_ASSERT(scripted)")),
     ],
 )
-def test_a_crash_gives_every_event_that_left_and_then_the_reason(client: EngineClient, how: str, parts: tuple[str, str]) -> None:
+def test_a_crash_gives_every_event_that_left_and_then_the_reason(
+    client: EngineClient, how: str, parts: tuple[str, str]
+) -> None:
     carry_out(client, Load())
     client.send(Ask(f"die {how}"))
     messages, reason = receive_until_stopped(client)
@@ -242,7 +257,10 @@ def test_the_process_ends_with_its_parent_even_in_the_middle_of_an_answer(tmp_pa
     program.write_text(ORPHAN)
     root = Path(__file__).parents[2]
     parent = subprocess.Popen(
-        [sys.executable, str(program), str(tmp_path)], cwd=root, env=os.environ | {"PYTHONPATH": str(root)}, stdout=subprocess.PIPE
+        [sys.executable, str(program), str(tmp_path)],
+        cwd=root,
+        env=os.environ | {"PYTHONPATH": str(root)},
+        stdout=subprocess.PIPE,
     )
     assert parent.stdout is not None
     with parent.stdout:
@@ -270,12 +288,3 @@ def test_a_log_folder_that_cannot_be_made_does_not_stop_the_engine(tmp_path: Pat
         log_file = client.log_file
     assert log_file is not None
     log_file.unlink()
-
-
-def test_reasons_name_the_cause_when_the_log_has_it() -> None:
-    log = "loading\nggml.c:7: GGML_ASSERT(a == b) failed\n#0 frame\nFatal Python error: Aborted\nThread 1\n"
-    assert _last_words(log) == "ggml.c:7: GGML_ASSERT(a == b) failed"
-    assert _last_words("one\nlast\n\nFatal Python error: Segmentation fault\nThread\n") == "last"
-    assert _last_words("") == "" and len(_last_words("x" * 999)) == 240
-    assert "0xC0000005" in _reason(0xC0000005, "")
-    assert "without being asked" in _reason(0, "")

@@ -1,0 +1,232 @@
+"""The corpus: conversations whose answers, and most questions, the target wrote itself.
+
+A drafter learns what its target would say, so the data are the target's own answers: half of them greedy, half sampled.
+Questions are written by the model behind its template's user header, composed from patterns, or come from a file. Kept as
+shards of token ids in a folder; a run that was interrupted goes on behind its last shard. Knows nothing of drafters.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.errors import ModelFileError
+from engine.target import PREFILL_CHUNK
+from engine.train.batch_target import BatchTarget, best_tokens, turn_frame
+from engine.train.prompts import STARTERS, Prompt, composed
+from engine.vocabulary import Message, Vocabulary
+
+ANSWER_TEMPERATURE = 0.7  # of the half that is sampled
+QUESTION_TOKENS = 100
+SHARD = 128  # conversations
+_TOP_K, _TOP_P = 60, 0.95
+_HELD_OUT = 0.04  # of the prompts
+SELF_WRITTEN = "self-written"
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """`ids`: template, question and answer, with the stop token if it was reached. The answer begins at `start`."""
+
+    ids: NDArray[np.int32]
+    start: int
+    temperature: float
+    kind: str
+
+    @property
+    def held_out(self) -> bool:
+        """Decided by the question alone, so that no question stands on both sides."""
+        digest = hashlib.sha256(self.ids[: self.start].astype("<i4").tobytes()).digest()
+        return int.from_bytes(digest[:4], "little") < _HELD_OUT * 2**32
+
+
+# --- shards -----------------------------------------------------------------------------------------------------------
+
+
+def write_shard(path: Path, conversations: Sequence[Conversation]) -> None:
+    part = path.with_suffix(".part")
+    with part.open("wb") as file:
+        np.savez_compressed(
+            file,
+            ids=np.concatenate([c.ids for c in conversations]).astype(np.int32),
+            lengths=np.array([len(c.ids) for c in conversations], np.int32),
+            starts=np.array([c.start for c in conversations], np.int32),
+            temperatures=np.array([c.temperature for c in conversations], np.float32),
+            kinds=np.array([c.kind for c in conversations]),
+        )
+    os.replace(part, path)
+
+
+def read_shard(path: Path) -> list[Conversation]:
+    """Also reads the form `ids`, `lens`, `rs`, `temp`, whose questions are the model's own."""
+    with np.load(path) as data:
+        try:
+            if "lens" in data:
+                lengths, starts, temperatures = data["lens"], data["rs"], data["temp"]
+                kinds = np.full(len(lengths), SELF_WRITTEN)
+            else:
+                lengths, starts, temperatures = data["lengths"], data["starts"], data["temperatures"]
+                kinds = data["kinds"]
+            pieces = np.split(data["ids"].astype(np.int32), np.cumsum(lengths)[:-1])
+        except KeyError as error:
+            raise ModelFileError(f"{path} is no corpus ({error}); leave it out or write it again.") from error
+    return [
+        Conversation(ids, int(start), float(temperature), str(kind))
+        for ids, start, temperature, kind in zip(pieces, starts, temperatures, kinds)
+    ]
+
+
+def read_corpus(paths: Sequence[Path]) -> list[Conversation]:
+    """All conversations of files and folders of shards, without repetitions; the order is that of the paths."""
+    unique: dict[bytes, Conversation] = {}
+    for path in paths:
+        for file in sorted(path.glob("*.npz")) if path.is_dir() else [path]:
+            for conversation in read_shard(file):
+                if len(conversation.ids) - conversation.start > 1:
+                    unique.setdefault(conversation.ids.tobytes(), conversation)
+    return list(unique.values())
+
+
+# --- writing it -------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Slot:
+    """One sequence of the batch: what it still has to read, and what it is writing."""
+
+    prompt: Prompt | None = None  # None: the question is the model's own
+    todo: list[int] = field(default_factory=list)
+    ids: list[int] = field(default_factory=list)
+    start: int = 0  # of the answer; 0 while the question is being written
+    begin: int = 0  # of the question
+    temperature: float = 1.0
+    limit: int = 0  # of ids
+
+
+class CorpusWriter:
+    """Fills a folder with shards, `sequences` conversations at once."""
+
+    def __init__(
+        self, target: BatchTarget, folder: Path, prompts: Sequence[Prompt], answer_tokens: int, seed: int
+    ) -> None:
+        """`prompts` are asked once each; after them the model writes the questions itself."""
+        self._target = target
+        self._folder = folder
+        self._answer_tokens = answer_tokens
+        self._sequences = len(target._held)
+        folder.mkdir(parents=True, exist_ok=True)
+        self._shards = len(list(folder.glob("*.npz")))
+        done = {c.ids[: c.start].tobytes() for c in read_corpus([folder])}
+        self.conversations = len(done)
+        vocabulary = target.vocabulary
+        rendered = [(prompt, vocabulary.render([Message("user", prompt.text)])) for prompt in prompts]
+        self._prompts = iter([(p, ids) for p, ids in rendered if np.array(ids, np.int32).tobytes() not in done])
+        self._head, self._bridge = turn_frame(vocabulary)
+        self._starters = [vocabulary.tokenize(text) for text in STARTERS]
+        self._rng = np.random.default_rng([seed, self._shards])
+        self._count = self.conversations
+
+    def run(self, until: Callable[[int, int], bool]) -> None:
+        """Go on until `until(conversations, tokens written in this run)`; it is asked after every step."""
+        finished: list[Conversation] = []
+        slots = [self._fresh() for _ in range(self._sequences)]
+        tokens = 0
+        while not until(self.conversations, tokens):
+            rows = list(self._fitting(slots))
+            logits = self._target.evaluate(rows, last_only=True).logits  # [rows, V]
+            chosen = self._choose(logits, [slots[i].temperature if slots[i].start else 1.0 for i, _ in rows])
+            for (i, _), token in zip(rows, chosen):
+                tokens += 1
+                if self._advance(slots[i], int(token)):
+                    finished.append(self._conversation(slots[i]))
+                    self.conversations += 1
+                    self._target.cut(i, 0)
+                    slots[i] = self._fresh()
+            if len(finished) >= SHARD:
+                self._write(finished)
+        if finished:
+            self._write(finished)
+
+    def _fitting(self, slots: Sequence[_Slot]) -> Iterator[tuple[int, list[int]]]:
+        """What one pass can read: those that go on writing, and as many new prompts as there is room for."""
+        room = PREFILL_CHUNK
+        for i, slot in sorted(enumerate(slots), key=lambda pair: len(pair[1].todo)):
+            if len(slot.todo) <= room:
+                room -= len(slot.todo)
+                yield i, slot.todo
+
+    def _write(self, finished: list[Conversation]) -> None:
+        write_shard(self._folder / f"{self._shards:04}.npz", finished)
+        self._shards += 1
+        finished.clear()
+
+    def _fresh(self) -> _Slot:
+        self._count += 1
+        temperature = 0.0 if self._count % 2 else ANSWER_TEMPERATURE
+        prompt, ids = next(self._prompts, (None, None))
+        if prompt is not None and ids is not None:
+            slot = _Slot(prompt, list(ids), list(ids), len(ids), 0, temperature)
+            slot.limit = len(ids) + self._answer_tokens
+        else:
+            starter = self._starters[self._rng.integers(len(self._starters))]
+            ids = [*self._head, *starter]
+            slot = _Slot(None, list(ids), list(ids), 0, len(self._head), temperature)
+            slot.limit = len(ids) + QUESTION_TOKENS
+        slot.limit = min(slot.limit, self._target.context)
+        return slot
+
+    def _advance(self, slot: _Slot, token: int) -> bool:
+        """Add a token; whether the conversation is finished."""
+        stop = self._target.vocabulary.is_stop(token)
+        if slot.start:
+            slot.ids.append(token)
+            slot.todo = [token]
+            return stop or len(slot.ids) >= slot.limit
+        if not stop:
+            slot.ids.append(token)
+            slot.todo = [token]
+            if len(slot.ids) < slot.limit:
+                return False
+        slot.todo = list(self._bridge)  # the question is complete, or long enough
+        if not stop:
+            slot.todo = [token, *self._bridge]
+        slot.ids.extend(self._bridge)
+        slot.start = len(slot.ids)
+        slot.limit = min(slot.start + self._answer_tokens, self._target.context)
+        return False
+
+    def _choose(self, logits: NDArray[np.float32], temperatures: Sequence[float]) -> NDArray[np.int32]:
+        """One token for each row; questions are drawn at temperature 1."""
+        ids, scores = best_tokens(logits, _TOP_K)
+        heat = np.array([max(t, 1e-6) for t in temperatures])[:, None]
+        weights = np.exp((scores - scores[:, :1]) / heat)
+        weights /= weights.sum(axis=1, keepdims=True)
+        before = np.cumsum(weights, axis=1) - weights
+        weights[before >= _TOP_P] = 0
+        cumulative = np.cumsum(weights, axis=1)
+        u = self._rng.random((len(ids), 1)) * cumulative[:, -1:]
+        at = np.minimum((cumulative <= u).sum(axis=1), _TOP_K - 1)
+        return ids[np.arange(len(ids)), at]
+
+    def _conversation(self, slot: _Slot) -> Conversation:
+        kind = slot.prompt.kind if slot.prompt else SELF_WRITTEN
+        return Conversation(np.array(slot.ids, np.int32), slot.start, slot.temperature, kind)
+
+
+def question(conversation: Conversation, vocabulary: Vocabulary) -> str:
+    """The question's text, for people."""
+    head, bridge = turn_frame(vocabulary)
+    ids = conversation.ids[len(head) : conversation.start - len(bridge)]
+    return b"".join(vocabulary.piece(int(i)) for i in ids).decode("utf-8", "replace")
+
+
+def mixed_prompts(given: Sequence[str], count: int, seed: int) -> list[Prompt]:
+    """The user's own prompts first, then composed ones up to `count` in all."""
+    own = [Prompt("given", text) for text in given]
+    return own + composed(max(0, count - len(own)), seed)

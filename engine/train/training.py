@@ -1,0 +1,286 @@
+"""Trains drafters: both versions at once, on the same blocks in the same order, for the same number of steps.
+
+Every drafted position learns the target's own distribution there, mixed with the token that was said; later positions count
+less. DFlash 2's selector learns to choose among the drafter's candidates, given the token really said before. How
+fast weights move follows the share of the time budget that is used up, so training ends when the time does.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from engine.drafter_config import DrafterConfig
+from engine.events import Mode
+from engine.train import model
+from engine.train.blocks import Batch, batch, order
+from engine.train.features import Example
+
+
+@dataclass(frozen=True)
+class Settings:
+    seconds: float
+    sequences: int = 6  # of one step
+    anchors: int = 32  # of one sequence
+    learning_rate: float = 8e-4
+    codebook_rate: float = 4.0  # times the learning rate: a row is only seen when its token is
+    warm_up: float = 0.03  # share of the time
+    hard: float = 0.5  # weight of the token said, against the target's distribution
+    decay: float = 4.0  # position k counts exp(-(k - 1) / decay)
+    frequent: int = 3072  # tokens that are always in the loss's vocabulary
+    others: int = 512  # random further ones
+    seed: int = 0
+    checkpoint_seconds: float = 120.0
+    measure_seconds: float = 300.0
+
+
+@dataclass
+class Measurement:
+    """On held-out anchors, with the target's own choices as the truth."""
+
+    step: int
+    seconds: float
+    acceptance: float  # tokens of a cycle, at random anchors
+    top1: list[float]  # by position, given nothing
+    top_k: list[float]
+
+
+@dataclass
+class Trainee:
+    """One drafter in training."""
+
+    config: DrafterConfig
+    weights: dict[str, Tensor]
+    optimiser: torch.optim.Optimizer
+    losses: list[tuple[int, float, float]] = field(default_factory=list)  # step, loss of drafts, loss of the selector
+    measurements: list[Measurement] = field(default_factory=list)
+
+
+class Training:
+    """Trainees that learn from the same batches."""
+
+    def __init__(
+        self,
+        configs: dict[str, tuple[DrafterConfig, dict[str, NDArray[np.float32]]]],
+        embeddings: NDArray[np.float32],
+        head: NDArray[np.float32],
+        vocabulary: NDArray[np.int64],
+        frequency: NDArray[np.int64],
+        settings: Settings,
+        checkpoint: Path,
+    ) -> None:
+        """`embeddings` [V, H] and `head` [Vd, H] stay as they are; `vocabulary` [Vd] names the head's rows, `frequency` [Vd]
+        says how often each is said. Goes on from `checkpoint` when that file exists."""
+        self.settings = settings
+        self.embeddings = torch.from_numpy(embeddings)
+        self.head = torch.from_numpy(head).to(torch.bfloat16)
+        self.vocabulary = vocabulary
+        self._row = np.full(len(embeddings), -1, np.int64)  # token -> row of the head
+        self._row[vocabulary] = np.arange(len(vocabulary))
+        self._common = np.argsort(-frequency, kind="stable")[: settings.frequent]
+        self._checkpoint = checkpoint
+        self.step = 0
+        self.seconds = 0.0
+        self.trainees = {name: self._trainee(config, weights) for name, (config, weights) in configs.items()}
+        if checkpoint.exists():
+            self._resume()
+
+    def _trainee(self, config: DrafterConfig, arrays: dict[str, NDArray[np.float32]]) -> Trainee:
+        weights = {name: torch.from_numpy(array.copy()).requires_grad_() for name, array in arrays.items()}
+        tables = [w for name, w in weights.items() if name.startswith("selector_")]
+        matrices = [w for name, w in weights.items() if w.dim() == 2 and not name.startswith("selector_")]
+        vectors = [w for name, w in weights.items() if w.dim() != 2]
+        optimiser = torch.optim.AdamW(
+            [
+                {"params": matrices, "weight_decay": 0.01, "factor": 1.0},
+                {"params": vectors, "weight_decay": 0.0, "factor": 1.0},
+                {"params": tables, "weight_decay": 0.0, "factor": self.settings.codebook_rate},
+            ],
+            lr=self.settings.learning_rate,
+            betas=(0.9, 0.98),
+        )
+        return Trainee(config, weights, optimiser)
+
+    # keeping
+
+    def save(self) -> None:
+        state = {
+            "step": self.step,
+            "seconds": self.seconds,
+            "trainees": {
+                name: (t.weights, t.optimiser.state_dict(), t.losses, t.measurements)
+                for name, t in self.trainees.items()
+            },
+        }
+        part = self._checkpoint.with_suffix(".part")
+        torch.save(state, part)
+        os.replace(part, self._checkpoint)
+
+    def _resume(self) -> None:
+        state: dict[str, Any] = torch.load(self._checkpoint, weights_only=False)
+        self.step, self.seconds = state["step"], state["seconds"]
+        for name, (weights, optimiser, losses, measurements) in state["trainees"].items():
+            trainee = self.trainees[name]
+            with torch.no_grad():
+                for key, tensor in weights.items():
+                    trainee.weights[key].copy_(tensor)
+            trainee.optimiser.load_state_dict(optimiser)
+            trainee.losses, trainee.measurements = losses, measurements
+
+    # running
+
+    def run(
+        self,
+        examples: Sequence[Example],
+        held_out: Sequence[Example],
+        on_step: Callable[[Training], bool] | None = None,
+    ) -> bool:
+        """Train until the time is used up (True), or until `on_step` returns False. Saves at the end either way."""
+        saved = time.monotonic()
+        measured = -math.inf
+        while self.seconds < self.settings.seconds:
+            began = time.monotonic()
+            self._set_rate()
+            rng = np.random.default_rng([self.settings.seed, self.step, 1])
+            chosen = [examples[i] for i in order(len(examples), self.step, self.settings.sequences, self.settings.seed)]
+            drafted = next(iter(self.trainees.values())).config.block_size - 1
+            blocks = batch(chosen, self.settings.anchors, drafted, rng)
+            for trainee in self.trainees.values():
+                self._learn(trainee, blocks, np.random.default_rng([self.settings.seed, self.step, 2]))
+            self.step += 1
+            self.seconds += time.monotonic() - began
+            if held_out and self.seconds - measured >= self.settings.measure_seconds:
+                measured = self.seconds
+                self.measure(held_out)
+            if time.monotonic() - saved >= self.settings.checkpoint_seconds:
+                self.save()
+                saved = time.monotonic()
+            if on_step is not None and not on_step(self):
+                self.save()
+                return False
+        if held_out:
+            self.measure(held_out)
+        self.save()
+        return True
+
+    def _set_rate(self) -> None:
+        used = min(1.0, self.seconds / self.settings.seconds)
+        rising = min(1.0, (used + 1e-3) / self.settings.warm_up)
+        rate = self.settings.learning_rate * rising * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * used)))
+        for trainee in self.trainees.values():
+            for group in trainee.optimiser.param_groups:
+                group["lr"] = rate * group["factor"]
+
+    def _learn(self, trainee: Trainee, blocks: Batch, rng: np.random.Generator) -> None:
+        drafts, selector = self._loss(trainee, blocks, rng)
+        trainee.optimiser.zero_grad(set_to_none=True)
+        (drafts + selector).backward()
+        torch.nn.utils.clip_grad_norm_(trainee.weights.values(), 1.0)
+        trainee.optimiser.step()
+        trainee.losses.append((self.step, float(drafts.detach()), float(selector.detach())))
+
+    def _hidden(self, weights: dict[str, Tensor], config: DrafterConfig, blocks: Batch) -> Tensor:
+        """z [B, A, P, H]."""
+        features = torch.from_numpy(blocks.features).to(torch.bfloat16)
+        cache = model.inject(weights, features, config)
+        anchors = torch.from_numpy(blocks.tokens[:, :, 0])
+        embedded = model.masked_block(
+            anchors, self.embeddings, self.embeddings[config.mask_token], blocks.tokens.shape[2]
+        )
+        return model.draft(weights, cache, embedded, torch.from_numpy(blocks.starts), config)
+
+    def _loss(self, trainee: Trainee, blocks: Batch, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+        settings, config = self.settings, trainee.config
+        weights = model.for_computing(trainee.weights, torch.bfloat16)
+        z = self._hidden(weights, config, blocks)
+
+        # The loss's vocabulary [C], as rows of the head: what is often said, what should be said here, and some others.
+        said = self._row[blocks.tokens[:, :, 1:]]  # [B, A, P]
+        soft = self._row[blocks.soft_ids]  # [B, A, P, S]
+        others = rng.integers(0, len(self.vocabulary), settings.others)
+        present = np.unique(np.concatenate([self._common, said[said >= 0], soft[soft >= 0], others]))
+        place = np.full(len(self.vocabulary) + 1, -1, np.int64)  # row -> index in the loss's vocabulary; -1 stays -1
+        place[present] = np.arange(len(present))
+        ids = np.concatenate([place[said][..., None], place[soft]], axis=-1)  # [B, A, P, 1 + S]
+        truth = np.concatenate([np.full((*said.shape, 1), settings.hard), (1 - settings.hard) * blocks.soft], axis=-1)
+        truth = torch.from_numpy(np.where(ids >= 0, truth, 0).astype(np.float32))
+        ids = torch.from_numpy(np.maximum(ids, 0))
+        decay = np.exp(-np.arange(said.shape[2]) / settings.decay)
+        importance = torch.from_numpy((blocks.valid * decay).astype(np.float32))
+
+        logits = model.logits(z, self.head[torch.from_numpy(present)], config)  # [B, A, P, C]
+        surprise = (truth * (torch.logsumexp(logits, -1, keepdim=True) - logits.gather(-1, ids))).sum(-1)
+        drafts = (importance * surprise).sum() / importance.sum()
+        if config.version is not Mode.DFLASH2:
+            return drafts, torch.zeros(())
+
+        candidates = logits.detach().topk(config.selector_top_k or 1, -1).indices  # [B, A, P, k]
+        before = self._row[blocks.tokens[:, :, :-1]]  # [B, A, P], the token really said before
+        gate = model.linear(z, weights["selector_hidden.weight"])
+        scores = model.selector_scores(
+            gate,
+            logits.gather(-1, candidates),
+            weights["selector_predecessor.weight"][torch.from_numpy(np.maximum(before, 0))][..., None, :],
+            weights["selector_successor.weight"][torch.from_numpy(present)[candidates]],
+        )[..., 0, :]  # [B, A, P, k]
+        wanted = ((candidates[..., None] == ids[..., None, :]) * truth[..., None, :]).sum(-1)  # [B, A, P, k]
+        surprise = (wanted * (torch.logsumexp(scores, -1, keepdim=True) - scores)).sum(-1)
+        importance = importance * torch.from_numpy(before >= 0)
+        return drafts, (importance * surprise).sum() / importance.sum()
+
+    # measuring
+
+    @torch.no_grad()
+    def measure(self, held_out: Sequence[Example], anchors: int = 16) -> None:
+        """Draft at random anchors of held-out conversations, and compare with what the target chooses itself."""
+        for trainee in self.trainees.values():
+            weights = model.for_computing(trainee.weights, torch.bfloat16)
+            hits, found, lengths = [], [], []
+            for begin in range(0, len(held_out), 8):
+                blocks = batch(
+                    held_out[begin : begin + 8], anchors, trainee.config.block_size - 1, np.random.default_rng(begin)
+                )
+                candidates, path = self._drafted(trainee.config, weights, blocks)
+                right = blocks.tokens[:, :, 1:]
+                accepted = np.cumprod((path == right) & blocks.valid, axis=-1)
+                lengths.append(1 + accepted.sum(-1))
+                hits.append(np.where(blocks.valid, candidates[..., 0] == right, np.nan))
+                found.append(np.where(blocks.valid, (candidates == right[..., None]).any(-1), np.nan))
+            trainee.measurements.append(
+                Measurement(
+                    self.step, self.seconds, float(np.concatenate(lengths).mean()),
+                    np.nanmean(np.concatenate(hits), axis=(0, 1)).tolist(),
+                    np.nanmean(np.concatenate(found), axis=(0, 1)).tolist(),
+                )
+            )  # fmt: skip
+
+    def _drafted(
+        self, config: DrafterConfig, weights: dict[str, Tensor], blocks: Batch
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Candidates [B, A, P, k] as tokens, and the path [B, A, P] that is proposed."""
+        z = self._hidden(weights, config, blocks)
+        unary, rows = model.logits(z, self.head, config).topk(config.selector_top_k or 16, -1)
+        candidates: NDArray[np.int64] = self.vocabulary[rows.numpy()]
+        if config.version is not Mode.DFLASH2:
+            return candidates, candidates[..., 0]
+        gate = model.linear(z, weights["selector_hidden.weight"])
+        predecessors, successors = weights["selector_predecessor.weight"], weights["selector_successor.weight"]
+        previous = torch.from_numpy(np.maximum(self._row[blocks.tokens[:, :, 0]], 0))
+        path = []
+        for p in range(z.shape[2]):
+            scores = model.selector_scores(
+                gate[:, :, p], unary[:, :, p], predecessors[previous][..., None, :], successors[rows[:, :, p]]
+            )[..., 0, :]
+            previous = rows[:, :, p].gather(-1, scores.argmax(-1, keepdim=True))[..., 0]
+            path.append(self.vocabulary[previous.numpy()])
+        return candidates, np.stack(path, axis=-1)

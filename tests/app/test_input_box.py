@@ -1,0 +1,70 @@
+"""Typing: Enter, Shift+Enter, input methods, and text that arrives as it was."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QMimeData, Qt
+from PySide6.QtGui import QInputMethodEvent
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.input_box import InputBox
+
+
+@pytest.fixture
+def box(qtbot: QtBot) -> InputBox:
+    box = InputBox()
+    qtbot.addWidget(box)
+    box.resize(400, 60)
+    box.show()
+    return box
+
+
+def test_enter_sends_and_shift_enter_breaks_the_line(qtbot: QtBot, box: InputBox) -> None:
+    qtbot.keyClicks(box, "one")
+    with qtbot.assertNotEmitted(box.submitted):
+        qtbot.keyClick(box, Qt.Key.Key_Return, Qt.KeyboardModifier.ShiftModifier)
+    qtbot.keyClicks(box, "two")
+    assert box.text() == "one\ntwo"
+    for key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+        with qtbot.waitSignal(box.submitted):
+            qtbot.keyClick(box, key)
+    assert box.text() == "one\ntwo"  # whoever takes it clears it
+
+
+def test_enter_while_a_syllable_is_being_composed_does_not_send(qtbot: QtBot, box: InputBox) -> None:
+    qtbot.keyClicks(box, "a")
+    QApplication.sendEvent(box, QInputMethodEvent("녀", []))
+    with qtbot.assertNotEmitted(box.submitted):
+        qtbot.keyClick(box, Qt.Key.Key_Return)
+    commit = QInputMethodEvent()
+    commit.setCommitString("녕")
+    QApplication.sendEvent(box, commit)
+    assert box.text() == "a녕"
+    with qtbot.waitSignal(box.submitted):
+        qtbot.keyClick(box, Qt.Key.Key_Return)
+    assert box.text() == "a녕"
+
+
+def test_a_composition_that_was_given_up_does_not_block_enter(qtbot: QtBot, box: InputBox) -> None:
+    QApplication.sendEvent(box, QInputMethodEvent("ㅎ", []))
+    QApplication.sendEvent(box, QInputMethodEvent())
+    with qtbot.waitSignal(box.submitted):
+        qtbot.keyClick(box, Qt.Key.Key_Return)
+
+
+def test_pasted_text_stays_as_it_is_and_loses_only_its_looks(box: InputBox) -> None:
+    text = "no\u00a0break 👩‍👩‍👧\n\tcode\n\nlast "
+    mime = QMimeData()
+    mime.setText(text)
+    mime.setHtml("<b>other</b>")
+    box.insertFromMimeData(mime)
+    assert box.text() == text
+
+
+def test_it_grows_with_its_lines_up_to_a_limit(box: InputBox) -> None:
+    heights = []
+    for lines in (1, 2, 5, 9, 30):
+        box.setPlainText("\n".join("x" * lines))
+        heights.append(box.height())
+    assert heights[0] < heights[1] < heights[2] < heights[3] == heights[4]

@@ -1,0 +1,44 @@
+"""The program that takes the pictures, and how the window is started."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from PySide6.QtGui import QImage
+
+from app.screens import Photographer, play
+from engine.events import LoadSettings
+from tests.app.conftest import SCRIPTED, OpenWindow
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_it_keeps_every_screen_in_both_themes(
+    open_window: OpenWindow, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    screen = open_window(LoadSettings(), SCRIPTED)
+    play(Photographer(screen.window, tmp_path))
+    names = {"loading", "welcome", "window", "baseline", "reading", "stopped", "narrow"}
+    assert {path.stem for path in tmp_path.iterdir()} == {
+        f"{name}-{theme}" for name in names for theme in ("light", "dark")
+    }
+    assert all(not QImage(str(path)).isNull() for path in tmp_path.iterdir())
+    assert QImage(str(tmp_path / "window-light.png")) != QImage(str(tmp_path / "window-dark.png"))
+    assert len(capsys.readouterr().out.splitlines()) == 2 * len(names)
+
+
+def test_the_entry_point_does_not_import_qt_before_it_is_called() -> None:
+    """The engine process imports the main module again."""
+    program = "import sys, app.__main__; print([name for name in sys.modules if name.startswith('PySide6')])"
+    found = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+def test_a_drafter_that_is_none_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "no.gguf").write_bytes(b"not a model")
+    command = [sys.executable, "-m", "app", "--drafter", str(tmp_path / "no.gguf")]
+    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert found.returncode == 1 and len(found.stderr.splitlines()) == 1 and "no.gguf" in found.stderr
