@@ -8,7 +8,9 @@ compared. Knows nothing of targets.
 
 from __future__ import annotations
 
+import re
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,7 +25,8 @@ from engine.graph import Device
 from engine.selector import greedy_path
 
 TOLERANCE = 1e-3
-_TEMPERATURE = 0.7  # of the recorded q rows
+_Q_ROWS, _TEMPERATURE = "q_rows_t0.7", 0.7
+_OF_A_CYCLE = re.compile(r"c\d+\.")
 
 
 @dataclass
@@ -31,7 +34,7 @@ class Report:
     """`differences`: per quantity the largest absolute difference relative to the largest recorded value."""
 
     tolerance: float
-    cycles: int = 0
+    cycles: int
     differences: dict[str, float] = field(default_factory=dict)
     paths_equal: bool = True
     candidates_equal: bool = True
@@ -69,32 +72,53 @@ def check(drafter_path: str, record_path: str, tolerance: float = TOLERANCE) -> 
     Raises ModelFileError for either file, DrafterMismatch for a drafter without embeddings of its own.
     """
     record = _record(record_path)
-    report = Report(tolerance)
-    starts = [int(record[f"c{cycle}.start"]) for cycle in range(_cycles(record, record_path))]
+    cycles = _cycles(record, record_path)
+    report = Report(tolerance, cycles)
+    context = int(record[f"c{cycles - 1}.start"])
     with Device.cpu(threads=1) as device:
-        drafter = Drafter(drafter_path, device, context=max(starts), key_value_type=ggml.F32)
+        drafter = Drafter(drafter_path, device, context=context, key_value_type=ggml.F32)
         try:
-            for cycle in range(len(starts)):
+            for cycle in range(cycles):
                 _check_cycle(drafter, record, f"c{cycle}.", record_path, report)
         finally:
             drafter.close()
-    report.cycles = len(starts)
     return report
 
 
 def _record(path: str) -> Mapping[str, NDArray[Any]]:
+    """The cycles' arrays, all of them numbers."""
     try:
+        with zipfile.ZipFile(path):  # np.load reads other kinds of files, too
+            pass
         with np.load(path, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
-    except (OSError, ValueError, zipfile.BadZipFile, AttributeError) as error:
+            record = {name: file[name] for name in file.files if _OF_A_CYCLE.match(name)}
+    except (OSError, ValueError, zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise ModelFileError(
             f"The record {path} cannot be read as an .npz file ({error}); give another file."
         ) from error
+    for name, array in record.items():
+        if array.dtype.kind not in "iuf":
+            raise ModelFileError(f"The record {path} has {name} of type {array.dtype}, not numbers; give another file.")
+    return record
 
 
 def _cycles(record: Mapping[str, NDArray[Any]], path: str) -> int:
-    cycles = 0
+    """How many cycles follow one another in the record; each has all that is needed to draft."""
+    cycles = committed = 0
     while {f"c{cycles}.{name}" for name in ("features", "start", "anchor")} <= record.keys():
+        features, start, anchor = (record[f"c{cycles}.{name}"] for name in ("features", "start", "anchor"))
+        whole = all(number.size == 1 and number.dtype.kind in "iu" for number in (start, anchor))
+        if features.ndim != 2 or not whole:
+            raise ModelFileError(
+                f"The record {path} has no [n, F*H] features, one start and one anchor in cycle {cycles}; "
+                "it is damaged: give another file."
+            )
+        committed += len(features)
+        if int(start.item()) != committed:
+            raise ModelFileError(
+                f"The record {path} drafts at position {int(start.item())} after {committed} positions; "
+                "it is damaged: give another file."
+            )
         cycles += 1
     if not cycles:
         raise ModelFileError(
@@ -106,38 +130,68 @@ def _cycles(record: Mapping[str, NDArray[Any]], path: str) -> int:
 def _check_cycle(
     drafter: Drafter, record: Mapping[str, NDArray[Any]], prefix: str, path: str, report: Report
 ) -> None:
-    features = record[prefix + "features"]
+    features, anchor = record[prefix + "features"], int(record[prefix + "anchor"].item())
     hidden, taps = drafter.config.hidden_size, len(drafter.config.target_layers)
-    if features.ndim != 2 or features.shape[1] != hidden * taps:
+    if features.shape[1] != hidden * taps:
         raise ModelFileError(
             f"The record {path} has features of shape {list(features.shape)}, but {drafter.file_name} reads "
             f"{taps} layers of {hidden} values; give the record of this drafter."
         )
-    drafter.inject([features[:, index * hidden : (index + 1) * hidden] for index in range(taps)])
-    if drafter.committed() != int(record[prefix + "start"]):
+    if not 0 <= anchor < drafter.config.vocabulary:
         raise ModelFileError(
-            f"The record {path} drafts at position {int(record[prefix + 'start'])} after {drafter.committed()} "
-            "positions; it is damaged: give another file."
+            f"The record {path} has the anchor {anchor}, but {drafter.file_name} knows {drafter.config.vocabulary} "
+            "tokens; give the record of this drafter."
         )
-    trace = drafter.trace(int(record[prefix + "anchor"]))
-    for name, ours in _quantities(trace).items():
-        theirs = record.get(prefix + name)
-        if theirs is None:
-            continue
-        if ours.shape != theirs.shape:
+    if len(features):
+        drafter.inject(np.split(features, taps, axis=1))
+    ours = _quantities(drafter.trace(anchor))
+    theirs = {name: record[prefix + name] for name in ours if prefix + name in record}
+    for name, recorded in theirs.items():
+        if ours[name].shape != recorded.shape:
             raise ModelFileError(
-                f"The record {path} has {name} of shape {list(theirs.shape)}, but {drafter.file_name} computes "
-                f"{list(ours.shape)}; give the record of this drafter."
+                f"The record {path} has {name} of shape {list(recorded.shape)}, but {drafter.file_name} computes "
+                f"{list(ours[name].shape)}; give the record of this drafter."
             )
-        if name == "candidates":
-            report.candidates_equal &= bool((ours == theirs).all())
-        elif name == "path":
-            report.paths_equal &= bool((ours == theirs).all())
-        else:
-            difference = float(np.abs(ours - theirs).max() / np.abs(theirs).max())
-            if not np.isfinite(difference):
-                difference = float("inf")
-            report.differences[name] = max(report.differences.get(name, 0.0), difference)
+    _compare(ours, theirs, report)
+
+
+def _compare(ours: dict[str, NDArray[Any]], theirs: dict[str, NDArray[Any]], report: Report) -> None:
+    """One cycle. Scores are compared where both have the candidates, q rows where they belong to the same path."""
+    same_candidates, same_path = (
+        name not in theirs or bool((ours[name] == theirs[name]).all()) for name in ("candidates", "path")
+    )
+    report.candidates_equal &= same_candidates
+    report.paths_equal &= same_path
+    for name, recorded in theirs.items():
+        if name in ("candidates", "path") or (name == _Q_ROWS and not (same_candidates and same_path)):
+            continue
+        values = ours[name]
+        if not same_candidates and name.startswith("score"):
+            values = _in_their_order(values, ours["candidates"], theirs["candidates"], recorded)
+        report.differences[name] = max(report.differences.get(name, 0.0), _difference(values, recorded))
+
+
+def _in_their_order(
+    scores: NDArray[Any], ours: NDArray[Any], theirs: NDArray[Any], missing: NDArray[Any]
+) -> NDArray[Any]:
+    """Scores [k] or [P-1, k, k] by the candidates of `theirs` [P, k] instead of `ours`; `missing` where ours has none."""
+    same = theirs[:, :, None] == ours[:, None, :]  # [P, k of theirs, k of ours]
+    at, there = same.argmax(axis=2), same.any(axis=2)
+    if scores.ndim == 1:
+        return np.where(there[0], scores[at[0]], missing)
+    pairs = np.arange(len(scores))[:, None, None]
+    moved = scores[pairs, at[:-1, :, None], at[1:, None, :]]
+    return np.where(there[:-1, :, None] & there[1:, None, :], moved, missing)
+
+
+def _difference(ours: NDArray[Any], theirs: NDArray[Any]) -> float:
+    """The largest difference relative to the largest recorded value; infinite where anything is no finite number."""
+    if not ours.size:
+        return 0.0
+    largest, difference = float(np.abs(theirs).max()), float(np.abs(ours - theirs).max())
+    if not np.isfinite([largest, difference]).all():
+        return float("inf")
+    return difference / largest if largest else float("inf") if difference else 0.0
 
 
 def _quantities(trace: Trace) -> dict[str, NDArray[Any]]:
@@ -154,5 +208,5 @@ def _quantities(trace: Trace) -> dict[str, NDArray[Any]]:
         "unary": lattice.unary,
         "score_first": lattice.first,
         "score_rest": lattice.rest,
-        "q_rows_t0.7": weights / weights.sum(axis=1, keepdims=True),
+        _Q_ROWS: weights / weights.sum(axis=1, keepdims=True),
     }

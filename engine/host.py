@@ -32,6 +32,9 @@ from engine.crash import exit_reason, log_tail, new_log_file
 from engine.errors import Cancelled, DFlashChatError, EngineStopped
 from engine.events import Answered, Event, Failed, LoadSettings, Mode, SamplerSettings
 
+if sys.platform != "win32":
+    import resource
+
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from multiprocessing.context import SpawnProcess
@@ -114,6 +117,8 @@ def serve(connection: Connection, session_factory: str, log_file: str) -> None:
     _print_to(log_file)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C in a terminal reaches the whole group; the parent decides
     os.environ.setdefault("GGML_NO_BACKTRACE", "1")  # an abort would start a debugger first
+    if sys.platform != "win32":
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # to write all of a model to disk would take minutes
     _Host(connection, session_factory).run()
 
 
@@ -336,7 +341,7 @@ class EngineClient:
         process, connection = self._process, self._connection
         assert process is not None and connection is not None
         connection.close()
-        process.join(5.0)  # its end of the pipe is closed, so it is ending
+        process.join(30.0)  # its end of the pipe is closed, so it is ending; to give gigabytes back takes a moment
         self.exit_reason = exit_reason(process.exitcode, log_tail(self.log_file))
         self._bury(process)
         return EngineStopped(self.exit_reason)

@@ -17,7 +17,6 @@ import psutil
 from engine import catalog, ggml
 from engine.draft_length import draft_length as drafts_per_cycle
 from engine.drafter import Drafter
-from engine.drafter_config import require_pair
 from engine.drafter_weights import SharedTensors
 from engine.embedded import embedded_model
 from engine.errors import Cancelled, ContextTooSmall, DrafterMismatch, PromptError, SettingsError
@@ -248,6 +247,7 @@ class Session:
             common += 1
         start = common if drafter is None else min(common, drafter.committed())
         start = self._target.cut(0, start)
+        # Another drafter keeps what it has seen of the text, although the target forgets it and reads it again.
         for other in self._drafters.values():
             other.cut(0, start if other is drafter else common)
         return start, start < common
@@ -263,12 +263,15 @@ class Session:
             return None
         if mode in self._drafters:
             return self._drafters[mode]
-        info = self._info_of(mode)
+        info = _info_of(mode, self.modes)
         if info.reason is not None or info.drafter is None:
             raise DrafterMismatch(info.reason or f"There is no drafter for the mode {mode.value}.")
         target = self._target
         header = read_header(info.drafter)
-        require_pair(header, catalog.header_of(target.path))  # the file may have changed since the session was opened
+        # The file may be another one than when the session was opened.
+        now = _info_of(mode, catalog.modes_for(catalog.header_of(target.path), (), {mode: info.drafter}))
+        if now.reason is not None:
+            raise DrafterMismatch(now.reason)
         if self._device is None:
             self._device = Device(target.device_handle, target.threads)
         drafter = Drafter(
@@ -283,11 +286,8 @@ class Session:
         self._drafters[mode] = drafter
         return drafter
 
-    def _info_of(self, mode: Mode) -> ModeInfo:
-        return next(info for info in self.modes if info.mode is mode)
-
     def _drafter_name(self, mode: Mode) -> str | None:
-        path = self._info_of(mode).drafter
+        path = _info_of(mode, self.modes).drafter
         return os.path.basename(path) if path else None
 
     def close(self) -> None:
@@ -304,3 +304,7 @@ class Session:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _info_of(mode: Mode, modes: Sequence[ModeInfo]) -> ModeInfo:
+    return next(info for info in modes if info.mode is mode)

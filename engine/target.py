@@ -74,11 +74,12 @@ class Target:
         threads: int,
         gpu_layers: int = -1,
         sequences: int = 1,
-        key_value_type: int = ggml.F16,
+        exact: bool = False,
         on_progress: Callable[[float], None] | None = None,
         cancel: threading.Event | None = None,
     ) -> None:
-        """`context`: tokens each sequence can hold, cut to what the model was trained for.
+        """`context`: tokens each sequence can hold, cut to what the model was trained for. `exact`: attention in float32,
+        slower and with twice the memory; with float32 weights, single and batched decoding then agree to a millionth.
 
         Raises ModelFileError, ContextTooSmall, OutOfMemory, Cancelled.
         """
@@ -89,7 +90,7 @@ class Target:
         self._context: Any = None
         self._batch: Any = None
         self._abort: Any = None
-        self._key_value_type = key_value_type
+        self._exact = exact
         self._taps: tuple[int, ...] = ()
         self._views: dict[tuple[int, int, int], NDArray[np.float32]] = {}
         self._held: list[list[int]] = [[] for _ in range(sequences)]
@@ -143,7 +144,8 @@ class Target:
                 libllama.llama_model_free(model)
             raise Cancelled
         if not model:
-            reason = ggml.last_errors[-1] if ggml.last_errors else "no reason given"
+            # The first error says why, those behind it only that.
+            reason = ggml.last_errors[0].rpartition("error loading model: ")[2] if ggml.last_errors else "no reason given"
             raise ModelFileError(
                 f"The model {self.file_name} could not be loaded ({reason}); "
                 "download it again, or choose another model."
@@ -160,7 +162,9 @@ class Target:
         params.n_threads = params.n_threads_batch = self.threads
         params.swa_full = True  # a cache that forgets cannot be cut back
         params.kv_unified = True  # one batch for sequences that verify different numbers of drafts
-        params.type_k = params.type_v = self._key_value_type
+        if self._exact:  # flash attention computes in float16, whatever the cache holds
+            params.type_k = params.type_v = ggml.F32
+            params.flash_attn_type = libllama.LLAMA_FLASH_ATTN_TYPE_DISABLED
         params.no_perf = True
         if self.recurrent:
             params.n_rs_seq = MAX_ROWS

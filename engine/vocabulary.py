@@ -108,7 +108,7 @@ class Vocabulary:
         missing = set(range(len(messages))) - set(map(int, parts[1::2]))
         if missing:
             raise TemplateError(
-                f"The chat template of {self._file} leaves out a {messages[min(missing)].role} message; "
+                f"The chat template of {self._file} leaves out the {messages[min(missing)].role} message; "
                 "start a new chat, without a system prompt if there is one."
             )
         ids = [libllama.llama_vocab_bos(self._vocab)] if self._adds_bos(rendered) else []

@@ -21,6 +21,7 @@ TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
+_TEMPLATE_KEY = {"tokenizer.chat_template": TEMPLATE}
 SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<mask>")
 END_OF_TEXT, START, END, MASK = range(256, 260)
 LETTERS = tuple(b"abcdefghijklmnop")
@@ -70,7 +71,7 @@ SAID = (*b"abcdefgh ,\n", END)  # what the wandering target says; mostly letters
 
 def wandering_target(path: Path, *, metadata: Mapping[str, Any] | None = None, seed: int = 0) -> Path:
     """Random weights. It says one of a dozen tokens, of which one ends the answer, depending on all of the context."""
-    write_target(path, vocabulary=vocabulary(), seed=seed, metadata={"tokenizer.chat_template": TEMPLATE} | (metadata or {}))
+    write_target(path, vocabulary=vocabulary(), seed=seed, metadata={**_TEMPLATE_KEY, **(metadata or {})})
     head = _tensor(path, "output.weight")
     head[np.setdiff1d(np.arange(len(head)), SAID)] = 0
     _edit(path, {"output.weight": head})
@@ -87,7 +88,7 @@ def wandering_drafter(path: Path, version: int, **changes: Any) -> Path:
 
 def counting_target(path: Path, ring: Sequence[int] = LETTERS, *, metadata: Mapping[str, Any] | None = None) -> Path:
     """Its answer begins with the ring's first token; each token of the ring is followed by the next one."""
-    write_target(path, vocabulary=vocabulary(), metadata={"tokenizer.chat_template": TEMPLATE} | (metadata or {}))
+    write_target(path, vocabulary=vocabulary(), metadata={**_TEMPLATE_KEY, **(metadata or {})})
     embeddings = _tensor(path, "token_embd.weight")  # [V, H], nearly orthogonal
     head = np.zeros_like(embeddings)
     before = (*ring[-1:], *ring[:-1])

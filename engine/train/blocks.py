@@ -1,7 +1,7 @@
 """Batches of blocks: which anchors of which conversations a training step sees, and what their drafts should be.
 
-A batch depends on the seed and on the number of the step alone, so training goes on after an interruption with what it would
-have seen, and every version trained together sees the same. NumPy only.
+A batch depends on the seed and on the number of the step alone, so training goes on after an interruption with what it
+would have seen, and every version trained together sees the same. NumPy only.
 """
 
 from __future__ import annotations

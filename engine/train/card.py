@@ -133,9 +133,10 @@ def _budget(metadata: Mapping[str, Any]) -> str:
     try:
         return (
             f"Data: {metadata['training.conversations']} conversations, {metadata['training.tokens']} answer tokens; "
-            f"questions: {metadata['training.questions']}. Budget: {metadata['training.seconds'] / 60:.0f} minutes for all "
-            f"versions together, {metadata['training.steps']} steps, {metadata['training.blocks']} blocks each, the same "
-            f"blocks in the same order. Licence: {metadata.get('general.license', 'that of the model')}."
+            f"questions: {metadata['training.questions']}. Budget: {metadata['training.seconds'] / 60:.0f} minutes of "
+            f"training for all versions together, {metadata['training.steps']} steps, "
+            f"{metadata['training.blocks']} blocks each, the same blocks in the same order. "
+            f"Licence: {metadata.get('general.license', 'that of the model')}."
         )
     except KeyError:
         return "The files do not say what they were trained on."
@@ -144,10 +145,11 @@ def _budget(metadata: Mapping[str, Any]) -> str:
 def _acceptance(
     evaluation: Evaluation, drafters: Mapping[Mode, Path], sets: Mapping[str, Sequence[Question]]
 ) -> list[str]:
-    parts = [
-        "## Acceptance length\n\nTokens that a verification pass emits, every draft of a block verified; with 95 % intervals "
-        "from resampling the questions."
-    ]
+    introduction = (
+        "Tokens that a verification pass emits, every draft of a block verified; with 95 % intervals from "
+        "resampling the questions."
+    )
+    parts = ["## Acceptance length", introduction]
     modes = [mode for mode in _ORDER if mode in drafters]
     for name, questions in sets.items():
         for temperature in TEMPERATURES:
@@ -175,12 +177,18 @@ def _ablations(
     path = drafters.get(Mode.DFLASH2)
     if path is None:
         return []
+    introduction = (
+        "Acceptance length at temperature 0, with a part of the trained drafter switched off. A drafter trained "
+        "without the part would do better than one that misses it."
+    )
     lines = [
-        "## What the parts of DFlash 2 do", "",
-        "Acceptance length at temperature 0, with a part of the trained drafter switched off. A drafter trained without the "
-        "part would do better than one that misses it.", "",
-        _row("", *sets), _row(*["---"] * (1 + len(sets))),
-    ]  # fmt: skip
+        "## What the parts of DFlash 2 do",
+        "",
+        introduction,
+        "",
+        _row("", *sets),
+        _row(*["---"] * (1 + len(sets))),
+    ]
     for without in ("", NO_SELECTOR, NO_CONVOLUTION):
         cells = [
             acceptance_length(evaluation.answered(Mode.DFLASH2, path, name, questions, 0.0, without))
@@ -238,9 +246,12 @@ def _speed(evaluation: Evaluation, drafters: Mapping[Mode, Path], sets: Mapping[
     for mode, path in drafters.items():
         found = evaluation.speed(path, questions)
         if not lines:
-            lines = ["## Speed", "", f"Greedy decoding on this machine, {len(questions)} questions, plain decoding and each draft "
-                     "length taking turns: the median over the questions of tokens/s divided by plain decoding's.", "",
-                     _row("drafts in a pass", *(n for n in found if n)), _row(*["---"] * len(found))]  # fmt: skip
+            introduction = (
+                f"Greedy decoding on this machine, {len(questions)} questions, plain decoding and each draft length "
+                "taking turns: the median over the questions of tokens/s divided by plain decoding's."
+            )
+            header = _row("drafts in a pass", *(n for n in found if n))
+            lines = ["## Speed", "", introduction, "", header, _row(*["---"] * len(found))]
         relative = [median(a / b for a, b in zip(values, found[0])) for n, values in found.items() if n]
         lines.append(_row(f"{NAMES[mode]} (plain: {median(found[0]):.0f} tokens/s)", *(f"{x:.2f}" for x in relative)))
     return ["\n".join(lines)]
@@ -258,11 +269,11 @@ def _learning(curves: Mapping[str, Any], out: Path) -> list[str]:
             "Held-out acceptance while training", "minutes", "tokens of a cycle", measured, from_zero=False
         )
         (out / "learning.svg").write_text(picture, "utf-8")
-        parts += [
-            "![Held-out acceptance while training](learning.svg)",
-            "Where the curve still rises at the end, more time or more conversations would bring more; "
-            "computed at random anchors of held-out answers, in PyTorch and before quantisation.",
-        ]
+        explanation = (
+            "Where the curve still rises at the end, more time or more conversations would bring more. Computed at "
+            "random anchors of held-out answers, in PyTorch and before quantisation."
+        )
+        parts += ["![Held-out acceptance while training](learning.svg)", explanation]
     return ["\n\n".join(parts)]
 
 

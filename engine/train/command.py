@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     design.add_argument("--block", type=_count, default=8, metavar="B", help="anchor and drafts (default: %(default)s)")
     design.add_argument(
         "--draft-vocabulary", type=_count, default=12288, metavar="N",
-        help="propose only the N tokens that answers use most: the whole head would be most of the work (default: %(default)s)",
+        help="propose only the N tokens that answers use most: the whole head is slow (default: %(default)s)",
     )  # fmt: skip
     design.add_argument("--type", default="IQ4_NL", metavar="TYPE", help="of the matrices: IQ4_NL, Q4_0, Q8_0 or F16")
     data = parser.add_argument_group("the data")

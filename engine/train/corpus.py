@@ -1,8 +1,9 @@
 """The corpus: conversations whose answers, and most questions, the target wrote itself.
 
 A drafter learns what its target would say, so the data are the target's own answers: half of them greedy, half sampled.
-Questions are written by the model behind its template's user header, composed from patterns, or come from a file. Kept as
-shards of token ids in a folder; a run that was interrupted goes on behind its last shard. Knows nothing of drafters.
+Questions come from a file, are composed from patterns, or are written by the model behind its template's user header.
+Kept as shards of token ids in a folder; a run that was interrupted goes on behind its last shard. Knows nothing of
+drafters.
 """
 
 from __future__ import annotations
@@ -119,14 +120,16 @@ class CorpusWriter:
         self._target = target
         self._folder = folder
         self._answer_tokens = answer_tokens
-        self._sequences = len(target._held)
         folder.mkdir(parents=True, exist_ok=True)
         self._shards = len(list(folder.glob("*.npz")))
         done = {c.ids[: c.start].tobytes() for c in read_corpus([folder])}
         self.conversations = len(done)
         vocabulary = target.vocabulary
         rendered = [(prompt, vocabulary.render([Message("user", prompt.text)])) for prompt in prompts]
-        self._prompts = iter([(p, ids) for p, ids in rendered if np.array(ids, np.int32).tobytes() not in done])
+        longest = min(PREFILL_CHUNK, target.context) // 2  # half of what a conversation can hold
+        self._prompts = iter(
+            [(p, ids) for p, ids in rendered if len(ids) <= longest and np.array(ids, np.int32).tobytes() not in done]
+        )
         self._head, self._bridge = turn_frame(vocabulary)
         self._starters = [vocabulary.tokenize(text) for text in STARTERS]
         self._rng = np.random.default_rng([seed, self._shards])
@@ -135,7 +138,7 @@ class CorpusWriter:
     def run(self, until: Callable[[int, int], bool]) -> None:
         """Go on until `until(conversations, tokens written in this run)`; it is asked after every step."""
         finished: list[Conversation] = []
-        slots = [self._fresh() for _ in range(self._sequences)]
+        slots = [self._fresh() for _ in range(self._target.sequences)]
         tokens = 0
         while not until(self.conversations, tokens):
             rows = list(self._fitting(slots))
@@ -212,7 +215,8 @@ class CorpusWriter:
         cumulative = np.cumsum(weights, axis=1)
         u = self._rng.random((len(ids), 1)) * cumulative[:, -1:]
         at = np.minimum((cumulative <= u).sum(axis=1), _TOP_K - 1)
-        return ids[np.arange(len(ids)), at]
+        chosen: NDArray[np.int32] = ids[np.arange(len(ids)), at]
+        return chosen
 
     def _conversation(self, slot: _Slot) -> Conversation:
         kind = slot.prompt.kind if slot.prompt else SELF_WRITTEN

@@ -1,7 +1,7 @@
 """What a drafter is worth, measured through the engine: acceptance lengths with intervals, accuracy by position, speed.
 
-Every cycle verifies the whole block, so that acceptance is the drafter's and no policy's. Intervals come from resampling the
-prompts. Knows nothing of training; NumPy only.
+Every cycle verifies the whole block, so that acceptance is the drafter's and no policy's. Intervals come from
+resampling the prompts. Knows nothing of training; NumPy only.
 """
 
 from __future__ import annotations

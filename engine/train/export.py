@@ -58,9 +58,9 @@ def write_drafter(
     tables: str,
     notes: Mapping[str, Any],
 ) -> Path:
-    """Write the file and return its path. `head` [Vd, H] with `vocabulary` [Vd], or neither: then the target's is used.
+    """Write the file and return its path. `head` [Vd, H] with `vocabulary` [Vd], or neither: the target's is used then.
 
-    `matrices`, `tables`: ggml types of what is multiplied and of the codebooks, where their rows allow. `notes`: further
+    `matrices`, `tables`: ggml types of what is multiplied and of the codebooks, where their rows allow. `notes`: more
     metadata keys (licence, data, budget).
     """
     part = path.with_suffix(".part")

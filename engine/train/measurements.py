@@ -1,4 +1,4 @@
-"""Everything a model card reports, measured with the engine and kept in one JSON file, so that nothing is measured twice."""
+"""Everything a model card reports, measured with the engine and kept in a JSON file, so that nothing is done twice."""
 
 from __future__ import annotations
 

@@ -153,12 +153,12 @@ def logits(z: Tensor, head: Tensor, config: DrafterConfig) -> Tensor:
 
 
 def selector_scores(gate: Tensor, unary: Tensor, predecessor: Tensor, successor: Tensor) -> Tensor:
-    """gate [..., R], unary [..., k], rows of the codebooks: predecessor [..., a, R], successor [..., k, R] -> [..., a, k]."""
+    """gate [..., R], unary [..., k], codebook rows predecessor [..., a, R], successor [..., k, R] -> [..., a, k]."""
     return unary[..., None, :] + (predecessor * gate[..., None, :]) @ successor.transpose(-1, -2)
 
 
 def masked_block(anchors: Tensor, table: Tensor, mask: Tensor, b: int) -> Tensor:
-    """Embeddings [B, A, b, H] of blocks: the anchor's, anchors [B, A] being rows of `table`, then b - 1 times the mask's."""
+    """Embeddings [B, A, b, H] of blocks: the anchor's, a row of `table` for each of [B, A], then b - 1 masks."""
     blocks = mask.expand(*anchors.shape, b, mask.shape[-1]).clone()
     blocks[:, :, 0] = table[anchors]
     return blocks

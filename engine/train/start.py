@@ -81,7 +81,7 @@ def drafter_config(target: Header, design: Design, version: Mode) -> DrafterConf
     heads = int(metadata[f"{a}.attention.head_count"])
     hidden = int(metadata[f"{a}.embedding_length"])
     context = int(metadata[f"{a}.context_length"])
-    head_dim = int(metadata.get(f"{a}.attention.key_length", hidden // heads))
+    head_dim = target.tensors["blk.0.attn_q.weight"].shape[0] // heads
     second = version is Mode.DFLASH2
     return DrafterConfig(
         path="",
@@ -181,16 +181,17 @@ def initial_weights(
 
 
 def _neox(target: TargetWeights, name: str, heads: int) -> Array:
-    """A query or key matrix with each head's rows ordered as two halves, which is how a drafter's positions turn them."""
+    """A query or key matrix, each head's rows ordered as two halves: that is how a drafter's positions turn them."""
     matrix = target[name]
     if target.header.architecture not in INTERLEAVED:
         return matrix
     out, inner = matrix.shape
-    return matrix.reshape(heads, out // heads // 2, 2, inner).swapaxes(1, 2).reshape(out, inner)
+    halves: Array = matrix.reshape(heads, out // heads // 2, 2, inner).swapaxes(1, 2).reshape(out, inner)
+    return halves
 
 
 def draft_vocabulary(answers: Sequence[NDArray[np.int32]], size: int, whole: int) -> NDArray[np.int64]:
-    """The `size` tokens that answers use most, in the order of their ids; unused ones by id, low ids being the common."""
+    """The `size` tokens that answers use most, sorted; of unused ones those with low ids, which are the common ones."""
     counts = np.zeros(whole, np.int64)
     for ids in answers:
         counts += np.bincount(ids, minlength=whole)

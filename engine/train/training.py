@@ -1,8 +1,8 @@
 """Trains drafters: both versions at once, on the same blocks in the same order, for the same number of steps.
 
-Every drafted position learns the target's own distribution there, mixed with the token that was said; later positions count
-less. DFlash 2's selector learns to choose among the drafter's candidates, given the token really said before. How
-fast weights move follows the share of the time budget that is used up, so training ends when the time does.
+Every drafted position learns the target's own distribution there, mixed with the token that was said; later positions
+count less. DFlash 2's selector learns to choose among the drafter's candidates, given the token really said before.
+How fast weights move follows the share of the time budget that is used up, so training ends when the time does.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ class Training:
         settings: Settings,
         checkpoint: Path,
     ) -> None:
-        """`embeddings` [V, H] and `head` [Vd, H] stay as they are; `vocabulary` [Vd] names the head's rows, `frequency` [Vd]
-        says how often each is said. Goes on from `checkpoint` when that file exists."""
+        """`embeddings` [V, H] and `head` [Vd, H] stay as they are; `vocabulary` [Vd] names the head's rows, and
+        `frequency` [Vd] says how often each is said. Goes on from `checkpoint` when that file exists."""
         self.settings = settings
         self.embeddings = torch.from_numpy(embeddings)
         self.head = torch.from_numpy(head).to(torch.bfloat16)
@@ -211,10 +211,10 @@ class Training:
         present = np.unique(np.concatenate([self._common, said[said >= 0], soft[soft >= 0], others]))
         place = np.full(len(self.vocabulary) + 1, -1, np.int64)  # row -> index in the loss's vocabulary; -1 stays -1
         place[present] = np.arange(len(present))
-        ids = np.concatenate([place[said][..., None], place[soft]], axis=-1)  # [B, A, P, 1 + S]
-        truth = np.concatenate([np.full((*said.shape, 1), settings.hard), (1 - settings.hard) * blocks.soft], axis=-1)
-        truth = torch.from_numpy(np.where(ids >= 0, truth, 0).astype(np.float32))
-        ids = torch.from_numpy(np.maximum(ids, 0))
+        places = np.concatenate([place[said][..., None], place[soft]], axis=-1)  # [B, A, P, 1 + S]
+        shares = np.concatenate([np.full((*said.shape, 1), settings.hard), (1 - settings.hard) * blocks.soft], axis=-1)
+        truth = torch.from_numpy(np.where(places >= 0, shares, 0).astype(np.float32))
+        ids = torch.from_numpy(np.maximum(places, 0))
         decay = np.exp(-np.arange(said.shape[2]) / settings.decay)
         importance = torch.from_numpy((blocks.valid * decay).astype(np.float32))
 

@@ -23,7 +23,7 @@ from engine.host import SESSION
 from tests.conftest import DrafterFiles
 
 SCRIPTED = "tests.scripted_session:ScriptedSession.open"
-WAIT_MS = 120_000  # a limit for a test that hangs, not a measurement
+WAIT_MS = 300_000  # a limit for a test that hangs, not a measurement
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -4,43 +4,62 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import psutil
 import pytest
+from PySide6.QtCore import QObject, Signal
 from pytestqt.qtbot import QtBot
 
 from app.engine_thread import EngineThread
-from engine.events import Answered, Failed, Loaded, LoadSettings, Tokens
+from engine.events import Answered, Event, Failed, Loaded, LoadSettings, Tokens
 from engine.host import Ask, Load, Request, Restore, Rewind
 from tests.app.conftest import SCRIPTED, WAIT_MS
 
 
-class Listener:
-    """Keeps what the thread says, in order."""
+class Listener(QObject):
+    """Keeps what the thread says, in order. It is a QObject so that it hears in the test's thread."""
+
+    changed = Signal()
 
     def __init__(self, qtbot: QtBot, engine: EngineThread) -> None:
+        super().__init__()
         self.bot, self.engine = qtbot, engine
-        self.heard: list[object] = []
+        self.heard: list[Event] = []
         self.failures: list[tuple[Request | None, Failed]] = []
-        engine.received.connect(self.heard.append)
-        engine.failed.connect(lambda request, failed: self.failures.append((request, failed)))
-        engine.stopped.connect(self.heard.append)
+        self.dones: list[tuple[Request, bool]] = []
+        self.reasons: list[str] = []
+        engine.received.connect(self._received)
+        engine.failed.connect(self._failed)
+        engine.done.connect(self._done)
+        engine.stopped.connect(self._stopped)
 
-    def until_done(self, request: type) -> bool:
-        """Wait for the end of a request of that kind; whether it went well."""
-        blocker = self.bot.waitSignal(
-            self.engine.done, timeout=WAIT_MS, check_params_cb=lambda done, _well: isinstance(done, request)
-        )
-        blocker.wait()
-        assert blocker.args is not None
-        return bool(blocker.args[1])
+    def _received(self, event: Event) -> None:
+        self.heard.append(event)
+        self.changed.emit()
 
-    def until_stopped(self) -> str:
-        blocker = self.bot.waitSignal(self.engine.stopped, timeout=WAIT_MS)
-        blocker.wait()
-        assert blocker.args is not None
-        return str(blocker.args[0])
+    def _failed(self, request: Request | None, failed: Failed) -> None:
+        self.failures.append((request, failed))
+        self.changed.emit()
+
+    def _done(self, request: Request, well: bool) -> None:
+        self.dones.append((request, well))
+        self.changed.emit()
+
+    def _stopped(self, reason: str) -> None:
+        self.reasons.append(reason)
+        self.changed.emit()
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        if not condition():
+            self.bot.waitSignal(self.changed, timeout=WAIT_MS, check_params_cb=condition).wait()
+
+    def until_done(self, kind: type) -> bool:
+        """Wait for the end of the newest request of that kind; whether it went well."""
+        self.until(lambda: any(isinstance(request, kind) for request, _well in self.dones))
+        well = next(well for request, well in reversed(self.dones) if isinstance(request, kind))
+        self.dones.clear()
+        return well
 
     @property
     def text(self) -> str:
@@ -92,8 +111,8 @@ def test_a_load_that_failed_is_given_no_conversation(listener: Listener) -> None
 
 
 def test_cancel_reaches_a_load(listener: Listener) -> None:
-    with listener.bot.waitSignal(listener.engine.received, timeout=WAIT_MS):
-        listener.engine.load(LoadSettings(target="slow"))
+    listener.engine.load(LoadSettings(target="slow"))
+    listener.until(lambda: listener.heard != [])
     listener.engine.cancel()
     assert not listener.until_done(Load)
 
@@ -105,7 +124,8 @@ def test_after_a_crash_the_next_load_starts_a_new_process(listener: Listener) ->
     first = listener.engine.pid
     assert first is not None
     os.kill(first, signal.SIGKILL)
-    assert "SIGKILL" in listener.until_stopped()
+    listener.until(lambda: listener.reasons != [])
+    assert "SIGKILL" in listener.reasons[0]
     listener.engine.send(Ask("nobody hears this"))
     listener.engine.cancel()
     listener.engine.load(LoadSettings(), (("q", "r"),))

@@ -28,7 +28,7 @@ from engine.events import (
 from engine.host import Ask, Cancel, Done, EngineClient, Load, Request, Reset, Restore, Rewind, Unload
 
 SCRIPTED = "tests.scripted_session:ScriptedSession.open"
-WAIT = 60.0  # seconds; a limit for a test that hangs, not a measurement
+WAIT = 300.0  # seconds; a limit for a test that hangs, not a measurement
 
 posix_only = pytest.mark.skipif(os.name != "posix", reason="signals are POSIX's")
 
@@ -170,7 +170,7 @@ def test_what_is_printed_goes_to_the_log_and_not_into_the_pipe(client: EngineCli
     assert text_of(carry_out(client, Ask("print"))) == "one two three four five six "
     log_file = client.log_file
     assert log_file is not None
-    client.close()  # C's stdout is a file, so its buffer is written when the process ends
+    client.close(patience=WAIT)  # C's stdout is a file, so its buffer is written when the process ends
     log = log_file.read_text()
     assert "a line from Python" in log and "a line from C" in log and "session closed" in log
 
