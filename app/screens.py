@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,28 +65,29 @@ class Photographer:
             print(path)
 
 
-def play(photographer: Photographer) -> None:
+def play(photographer: Photographer) -> Iterator[str]:
+    """The conversation; stops for each picture and says its name."""
     from app.state import Phase
 
     window = photographer.window
     state = window.state
     photographer.wait(lambda: state.loading is not None or state.phase is Phase.READY)
-    photographer.keep("loading")
+    yield "loading"
     photographer.wait(lambda: state.phase is Phase.READY)
-    photographer.keep("welcome")
+    yield "welcome"
     for question in QUESTIONS:
         window.ask(question)
         photographer.wait(lambda: state.phase is Phase.READY)
-    photographer.keep("window")
+    yield "window"
     window.choose_mode(Mode.BASELINE)
     window.ask("다음 문장을 그대로 보여 주세요: **굵게** <b>아니요</b>\n    들여쓰기")
     photographer.wait(lambda: len(state.conversation.turns[-1].answer) > 20 or state.phase is Phase.READY)
     window.stop()
     photographer.wait(lambda: state.phase is Phase.READY)
-    photographer.keep("baseline")
+    yield "baseline"
     window.ask("Sum this up. " + "The rain fell on the quiet town by the sea. " * 150)
     photographer.wait(lambda: state.progress is not None or state.phase is Phase.READY)
-    photographer.keep("reading")
+    yield "reading"
     window.stop()
     photographer.wait(lambda: state.phase is Phase.READY)
     window.ask(STORY)
@@ -95,9 +96,9 @@ def play(photographer: Photographer) -> None:
     assert pid is not None
     os.kill(pid, 9)
     photographer.wait(lambda: state.phase is Phase.STOPPED)
-    photographer.keep("stopped")
+    yield "stopped"
     window.resize(640, 720)
-    photographer.keep("narrow")
+    yield "narrow"
 
 
 def main() -> int:
@@ -105,6 +106,7 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--model", metavar="FILE")
     parser.add_argument("--drafter", metavar="FILE", action="append", default=[])
+    parser.add_argument("--only", metavar="NAME", help="keep this picture and end")
     parser.add_argument("--session", default=SESSION, help="the session's importable name")
     given = parser.parse_args()
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
@@ -121,8 +123,13 @@ def main() -> int:
     settings = LoadSettings(target=given.model, drafters=drafters_by_mode(given.drafter))
     window = ChatWindow(EngineThread(given.session), settings)
     window.show()
+    photographer = Photographer(window, given.folder)
     try:
-        play(Photographer(window, given.folder))
+        for name in play(photographer):
+            if given.only in (None, name):
+                photographer.keep(name)
+            if given.only == name:
+                break
     finally:
         window.close()
     return 0

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import zipfile
@@ -218,7 +219,21 @@ def test_no_display_is_said_before_anything_is_set_up(project: Project) -> None:
         status, out, err = project.start(*words)
         assert (status, out) == (2, "") and err.count("\n") == 1
         assert "DISPLAY" in err and "start.py run" in err
+    project.environment["DISPLAY"] = ":987"
+    status, out, err = project.start()
+    assert (status, out) == (2, "") and "nothing answers at DISPLAY=:987" in err
     assert not project.place.venv.exists()
+
+
+def test_an_x_server_that_listens_answers() -> None:
+    if not sys.platform.startswith("linux"):
+        pytest.skip("other systems have no such sockets")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(f"\0/tmp/.X11-unix/X{os.getpid()}")  # in memory, no file
+        server.listen()
+        assert start.x_server_answers(f":{os.getpid()}.0")
+    assert not start.x_server_answers(f":{os.getpid()}.0")
+    assert start.x_server_answers("elsewhere:0") and not start.x_server_answers("")
 
 
 def test_help_needs_no_set_up(project: Project) -> None:
@@ -319,9 +334,29 @@ def test_missing_qt_libraries_are_named_with_their_packages(bare_machine: Path, 
     qt.mkdir(parents=True)
     (qt / "QtGui.abi3.so").touch()
     with pytest.raises(SetUpError) as caught:
-        start.check_qt(place, for_window=True)
+        start.check_qt(place, for_x_server=True)
     assert "(libEGL.so.1, libxcb-cursor.so.0)" in str(caught.value)
     assert str(caught.value).endswith("sudo apt-get install -y libegl1 libxcb-cursor0")
+
+
+@pytest.mark.parametrize(
+    ("environment", "on_x_server"),
+    [
+        ({"DISPLAY": ":0"}, True),
+        ({"DISPLAY": ":0", "WAYLAND_DISPLAY": "wayland-0"}, False),
+        ({"WAYLAND_DISPLAY": "wayland-0", "QT_QPA_PLATFORM": "xcb"}, True),
+        ({"DISPLAY": ":0", "QT_QPA_PLATFORM": "offscreen"}, False),
+    ],
+)
+def test_libraries_for_an_x_server_are_only_asked_for_where_there_is_one(
+    environment: dict[str, str], on_x_server: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", "linux")
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert start.opens_on_x_server() == on_x_server
 
 
 @pytest.mark.skipif(not (sys.platform.startswith("linux") and shutil.which("ldd")), reason="needs ldd")

@@ -138,6 +138,13 @@ class CorpusWriter:
     def run(self, until: Callable[[int, int], bool]) -> None:
         """Go on until `until(conversations, tokens written in this run)`; it is asked after every step."""
         finished: list[Conversation] = []
+        try:
+            self._run(until, finished)
+        finally:  # also when interrupted
+            if finished:
+                self._write(finished)
+
+    def _run(self, until: Callable[[int, int], bool], finished: list[Conversation]) -> None:
         slots = [self._fresh() for _ in range(self._target.sequences)]
         tokens = 0
         while not until(self.conversations, tokens):
@@ -153,8 +160,6 @@ class CorpusWriter:
                     slots[i] = self._fresh()
             if len(finished) >= SHARD:
                 self._write(finished)
-        if finished:
-            self._write(finished)
 
     def _fitting(self, slots: Sequence[_Slot]) -> Iterator[tuple[int, list[int]]]:
         """What one pass can read: those that go on writing, and as many new prompts as there is room for."""

@@ -40,7 +40,7 @@ class Settings:
     frequent: int = 3072  # tokens that are always in the loss's vocabulary
     others: int = 512  # random further ones
     seed: int = 0
-    checkpoint_seconds: float = 120.0
+    checkpoint_seconds: float = 60.0
     measure_seconds: float = 300.0
 
 

@@ -20,7 +20,9 @@ def test_it_keeps_every_screen_in_both_themes(
     open_window: OpenWindow, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     screen = open_window(LoadSettings(), SCRIPTED)
-    play(Photographer(screen.window, tmp_path))
+    photographer = Photographer(screen.window, tmp_path)
+    for name in play(photographer):
+        photographer.keep(name)
     names = {"loading", "welcome", "window", "baseline", "reading", "stopped", "narrow"}
     assert {path.stem for path in tmp_path.iterdir()} == {
         f"{name}-{theme}" for name in names for theme in ("light", "dark")

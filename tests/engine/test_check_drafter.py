@@ -108,7 +108,7 @@ def test_a_block_of_two_has_no_pairs(tmp_path: Path) -> None:
     assert check(str(drafter), str(tmp_path / "two.npz")).passed
 
 
-# --- what cannot be compared --------------------------------------------------------------------------------------------
+# --- what cannot be compared ------------------------------------------------------------------------------------------
 
 
 def _without(name: str) -> Callable[[Arrays], Any]:

@@ -101,7 +101,7 @@ def test_a_restored_conversation_goes_on(wandering: Session) -> None:
     assert answer_to(wandering, "second", max_tokens=12).text == second.text
 
 
-# --- a full context -----------------------------------------------------------------------------------------------------
+# --- a full context ---------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

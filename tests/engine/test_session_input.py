@@ -29,7 +29,7 @@ def refused(session: Session, error: type[DFlashChatError], sentence: str, promp
     assert session.turns == turns and session._target.tokens() == held
 
 
-# --- prompts ------------------------------------------------------------------------------------------------------------
+# --- prompts ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("prompt", ["", " ", "\n\t "])
@@ -69,7 +69,7 @@ def test_odd_prompts_are_text(counting: Session, prompt: str) -> None:
     assert prompt in bytes(token for token in held if token < 256).decode()
 
 
-# --- settings -----------------------------------------------------------------------------------------------------------
+# --- settings ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("limit", [0, -1])
@@ -84,7 +84,7 @@ def test_sampler_settings_out_of_range(counting: Session, mode: Mode) -> None:
     assert answer_to(counting, "hi", mode=mode, max_tokens=3).text == COUNT[:3]
 
 
-# --- templates ------------------------------------------------------------------------------------------------------------
+# --- templates --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_a_chat_template_that_cannot_be_used(tmp_path: Path, template: str | Non
         refused(session, TemplateError, f"The chat template of odd.gguf {sentence}")
 
 
-# --- drafters -------------------------------------------------------------------------------------------------------------
+# --- drafters ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_mode_without_a_drafter(tiny_models: TinyModels) -> None:
@@ -131,7 +131,7 @@ def test_a_drafter_that_is_gone_or_another_file_by_now(tiny_models: TinyModels, 
         assert answer_to(session, "hi", mode=Mode.DFLASH2, max_tokens=3).text == COUNT[:3]
 
 
-# --- targets --------------------------------------------------------------------------------------------------------------
+# --- targets ----------------------------------------------------------------------------------------------------------
 
 
 def open_(path: Path) -> Session:

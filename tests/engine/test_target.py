@@ -60,7 +60,7 @@ def read(target: Target, ids: Sequence[int], sizes: Sequence[int], sequence: int
     return np.concatenate(logits), np.concatenate(features, axis=1)
 
 
-# --- passes -----------------------------------------------------------------------------------------------------------------
+# --- passes -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("sizes", [[32] * 3, [1] * 96, [7, 1, 20, 4, 32, 32]])
@@ -129,7 +129,7 @@ def test_more_rows_than_there_is_room_for_are_refused(target: Target) -> None:
     assert [target.committed(sequence) for sequence in range(3)] == [MAX_ROWS] * 3
 
 
-# --- features ---------------------------------------------------------------------------------------------------------------
+# --- features ---------------------------------------------------------------------------------------------------------
 
 
 def test_features_are_what_enters_a_layer(tiny_models: TinyModels) -> None:
@@ -157,7 +157,7 @@ def test_taps_come_in_the_order_asked_for_and_can_change(target: Target) -> None
             assert relative_difference(layer, features[index]) < TOLERANCE
 
 
-# --- cuts -------------------------------------------------------------------------------------------------------------------
+# --- cuts -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("length", [0, 1, 30, 59])
@@ -249,7 +249,7 @@ def test_a_target_that_cannot_be_cut_reads_again(tmp_path: Path) -> None:
         assert recurrent.committed() == 562
 
 
-# --- stopping ---------------------------------------------------------------------------------------------------------------
+# --- stopping ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_pass_that_is_stopped_commits_nothing(target: Target) -> None:
@@ -275,7 +275,7 @@ def test_a_flag_that_is_not_set_stops_nothing(target: Target) -> None:
     assert target.committed() == 40
 
 
-# --- what it is -------------------------------------------------------------------------------------------------------------
+# --- what it is -------------------------------------------------------------------------------------------------------
 
 
 def test_what_it_says_of_itself(tiny_models: TinyModels) -> None:

@@ -57,7 +57,7 @@ def tiny(tiny_models: TinyModels) -> Iterator[Vocabulary]:
         yield loaded.vocabulary
 
 
-# --- tokens and text ------------------------------------------------------------------------------------------------------
+# --- tokens and text --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -120,7 +120,7 @@ def test_long_pieces_and_long_texts(tmp_path: Path) -> None:
         assert loaded.vocabulary.tokenize("x" * 100_000) == [ord("x")] * 100_000
 
 
-# --- stop tokens ------------------------------------------------------------------------------------------------------------
+# --- stop tokens ------------------------------------------------------------------------------------------------------
 
 
 def test_all_stop_tokens_of_the_default_target(smol: Vocabulary, target_file: Path) -> None:
@@ -140,7 +140,7 @@ def test_stop_tokens_that_only_the_metadata_knows(tmp_path: Path) -> None:
         assert not any(loaded.vocabulary.is_stop(token) for token in b"abc")
 
 
-# --- conversations ------------------------------------------------------------------------------------------------------------
+# --- conversations ----------------------------------------------------------------------------------------------------
 
 
 def whole(words: Vocabulary, text: str) -> list[int]:
