@@ -53,7 +53,8 @@ def main() -> int:
                                 others += not difference.near_tie
                                 print(f"    {difference} in {prompt[:40]!r}")
                         bad += others
-                        print(f"{kind:13} {len(prompts):7} {tokens:6} {tokens / max(1, passes):11.2f} {ties:10} {others:18}")
+                        per_pass = tokens / max(1, passes)
+                        print(f"{kind:13} {len(prompts):7} {tokens:6} {per_pass:11.2f} {ties:10} {others:18}")
                         sys.stdout.flush()
     return 1 if bad else 0
 

@@ -28,16 +28,25 @@ PROMPTS: dict[str, tuple[str, ...]] = {
         "Is it better to learn the piano or the guitar first?",
     ),
     "summarising": (
-        "Summarise in one sentence: The library will close at six instead of eight from Monday on, because the heating is "
-        "being replaced. Books can still be returned at the box beside the door at any time.",
-        "Give me the three main points: Bees visit flowers for nectar and carry pollen from one to the next. Without them "
-        "many fruits would not grow. Pesticides and the loss of meadows have made them rarer in many regions.",
-        "Shorten this to ten words: We are writing to let you know that the parcel you ordered last week has been delayed "
-        "by bad weather and will now arrive on Thursday afternoon.",
+        (
+            "Summarise in one sentence: The library will close at six instead of eight from Monday on, because "
+            "the heating is being replaced. Books can still be returned at the box beside the door at any time."
+        ),
+        (
+            "Give me the three main points: Bees visit flowers for nectar and carry pollen from one to the next. "
+            "Without them many fruits would not grow. Pesticides and the loss of meadows have made them rarer in "
+            "many regions."
+        ),
+        (
+            "Shorten this to ten words: We are writing to let you know that the parcel you ordered last week has "
+            "been delayed by bad weather and will now arrive on Thursday afternoon."
+        ),
         "Write a title for a text about how tides are caused by the pull of the moon and the sun.",
         "Summarise the story of the tortoise and the hare for a child.",
-        "What is the main message of this: Sleep is when the brain sorts what it learned. Those who sleep too little "
-        "remember less and make more mistakes.",
+        (
+            "What is the main message of this: Sleep is when the brain sorts what it learned. Those who sleep too"
+            " little remember less and make more mistakes."
+        ),
     ),
     "extraction": (
         "Extract the date and the place: The meeting is on 14 March at the town hall in Leiden.",

@@ -127,7 +127,7 @@ def drafter_of_frequent_tokens(path: Path, target_file: Path, version: int, exac
     )
 
 
-@pytest.mark.parametrize(("version", "n"), [(1, 600), (2, 2000)])
+@pytest.mark.parametrize(("version", "n"), [(1, 500), (2, 2000)])
 def test_sampled_answers_have_the_targets_distribution(
     target: Target, target_file: Path, device: Device, question: Question, exact: Continuations, tmp_path: Path,
     version: int, n: int,
@@ -163,4 +163,4 @@ def test_sampled_answers_have_the_targets_distribution(
     print(f"v{version}: p-value {found:.3f} over {len(set(samples))} continuations, {accepted} drafts accepted")
     assert accepted > n / 4
     assert found > 0.001
-    assert p_value(samples, question.continuations(1.1)) < 1e-4, "so many samples do tell another temperature"
+    assert p_value(samples, question.continuations(1.4)) < 1e-4, "so many samples do tell another temperature"

@@ -170,7 +170,7 @@ def test_a_snapshot_does_not_change_what_comes_after() -> None:
 
 def test_json_has_its_fields_in_plain_values() -> None:
     ids = [np.int32(4), 5]
-    found = json.loads(json.dumps(to_json(drafted_answer(), "Rain.", ids)))  # type: ignore[arg-type]
+    found = json.loads(json.dumps(to_json(drafted_answer(), "Rain.", ids)))
     assert list(found) == [
         "text", "token_ids", "mode", "target", "drafter", "prompt_tokens", "output_tokens", "tokens_per_second",
         "prompt_tokens_per_second", "time_to_first_token_s", "tokens_per_target_pass", "acceptance_length",
