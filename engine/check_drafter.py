@@ -174,7 +174,7 @@ def _compare(ours: dict[str, NDArray[Any]], theirs: dict[str, NDArray[Any]], rep
 def _in_their_order(
     scores: NDArray[Any], ours: NDArray[Any], theirs: NDArray[Any], missing: NDArray[Any]
 ) -> NDArray[Any]:
-    """Scores [k] or [P-1, k, k] by the candidates of `theirs` [P, k] instead of `ours`; `missing` where ours has none."""
+    """Scores [k] or [P-1, k, k] by the candidates `theirs` [P, k] instead of `ours`; `missing` where ours has none."""
     same = theirs[:, :, None] == ours[:, None, :]  # [P, k of theirs, k of ours]
     at, there = same.argmax(axis=2), same.any(axis=2)
     if scores.ndim == 1:

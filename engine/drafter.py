@@ -94,6 +94,7 @@ class Drafter:
         width = config.kv_heads * config.head_dim
         slots = -(-(self.context + config.block_size) // _CONTEXT_STEP) * _CONTEXT_STEP
         rows = sequences * slots + 1
+        self._counting = np.arange(slots)
         self._store = Store(self._device.buffer_type, 2 * config.layers)
         layers = range(config.layers)
         keys = tuple(self._store.tensor(f"keys.{i}", type_, width, rows) for i in layers)
@@ -142,15 +143,15 @@ class Drafter:
         """
         total = len(features[0])
         counts = {0: total} if counts is None else counts
-        positions = np.empty(total, np.int32)
+        positions = np.empty(total, np.int64)
         slots = np.empty(total, np.int64)
         row = 0
         for sequence, count in counts.items():
             start = self._committed[sequence]
             if start + count > self.context:
                 raise ContextTooSmall(f"The drafter's cache holds {self.context} tokens; start with a longer context.")
-            positions[row : row + count] = np.arange(start, start + count)
-            slots[row : row + count] = np.arange(start, start + count) + sequence * self._cache.slots
+            positions[row : row + count] = self._counting[start : start + count]
+            np.add(positions[row : row + count], sequence * self._cache.slots, out=slots[row : row + count])
             row += count
         for begin in range(0, total, _INJECTION_ROWS[-1]):
             end = min(total, begin + _INJECTION_ROWS[-1])
@@ -161,23 +162,26 @@ class Drafter:
     def _inject(
         self,
         features: Sequence[NDArray[np.float32]],
-        positions: NDArray[np.int32],
+        positions: NDArray[np.int64],
         slots: NDArray[np.int64],
         begin: int,
         end: int,
     ) -> None:
         n = end - begin
         rows = next(size for size in _INJECTION_ROWS if size >= n)
-        arrays = self._injection_graph(rows).arrays
-        hidden = self.config.hidden_size
+        graph = self._injection_graph(rows)
+        table, hidden = graph.arrays["features"][0, 0], self.config.hidden_size
         for index, layer in enumerate(features):
-            arrays["features"][0, 0, :n, index * hidden : (index + 1) * hidden] = layer[begin:end]
-        arrays["features"][0, 0, n:] = 0
-        arrays["positions"][0, 0, 0, :n] = positions[begin:end]
-        arrays["positions"][0, 0, 0, n:] = 0
-        arrays["slots"][0, 0, 0, :n] = slots[begin:end]
-        arrays["slots"][0, 0, 0, n:] = len(self._committed) * self._cache.slots  # the row that nobody reads
-        self._injection_graph(rows).compute()
+            table[:n, index * hidden : (index + 1) * hidden] = layer[begin:end]
+        table[n:] = 0
+        for name, values, other in (
+            ("positions", positions, 0),
+            ("slots", slots, len(self._committed) * self._cache.slots),  # the row that nobody reads
+        ):
+            row = graph.arrays[name][0, 0, 0]
+            row[:n] = values[begin:end]
+            row[n:] = other
+        graph.compute()
 
     def _injection_graph(self, rows: int) -> Graph:
         assert self._graphs is not None
@@ -231,7 +235,6 @@ class Drafter:
         assert self._graphs is not None
         graph = self._graphs.get(key, build)
         arrays = graph.arrays
-        rows = np.arange(b)
         ids = np.full((len(starts), b), self.config.mask_token, np.int32)
         ids[:, 0] = anchors
         if self._look_ups is None:
@@ -243,8 +246,8 @@ class Drafter:
         positions = arrays["positions"].reshape(len(starts), b)
         slots = arrays["slots"].reshape(len(starts), b)
         for index, (sequence, start) in enumerate(zip(sequences, starts)):
-            positions[index] = rows + start
-            slots[index] = rows + (start + sequence * self._cache.slots)
+            positions[index] = self._counting[start : start + b]
+            np.add(positions[index], sequence * self._cache.slots, out=slots[index])
             if f"mask.{index}" in arrays:
                 self._fill_mask(arrays[f"mask.{index}"][0, 0], start, b, None)
             if f"sliding.{index}" in arrays:
@@ -282,16 +285,16 @@ class Drafter:
         """The graph's candidates come unordered: sort each position's by logit, and the pair scores along with them."""
         arrays = graph.arrays
         unary = arrays["unary"][0, index]  # [P, k]
-        order = np.argsort(-unary, axis=1, kind="stable")
-        positions = np.arange(len(order))[:, None]
-        candidates = arrays["candidates"][0, index][positions, order]
-        unary = unary[positions, order]
+        order = (-unary).argsort(axis=1, kind="stable")
+        positions, k = self._counting[: len(order), None], order.shape[1]
+        flat = order + positions * k
+        candidates = arrays["candidates"][0, index].ravel().take(flat)
+        unary = unary.ravel().take(flat)
         if "first" not in arrays:
             return Lattice(candidates, unary)
-        first = arrays["first"][index, 0, 0][order[0]]  # [k]
-        k = len(first)
+        first = arrays["first"][index, 0, 0].take(order[0])  # [k]
         if "rest" not in arrays:
             return Lattice(candidates, unary, first, np.empty((0, k, k), np.float32))
-        pairs = arrays["rest"][index]  # [P-1, k predecessors, k successors]
-        rest = pairs[positions[1:, :, None] - 1, order[:-1, :, None], order[1:, None, :]]
+        pairs = arrays["rest"][index].ravel()  # [P-1, k predecessors, k successors]
+        rest = pairs.take(flat[:-1, :, None] * k + order[1:, None, :])
         return Lattice(candidates, unary, first, rest)

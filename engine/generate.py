@@ -89,10 +89,10 @@ def run_cycle(target: Target, drafter: Drafter | None, streams: Sequence[Stream]
         sampler = stream.sampler
         if sampler.settings.temperature > 0:
             verdict = verify_sampled(
-                sampler.distributions(logits, draft), draft, proposed.q if proposed else None, sampler.rng
+                sampler.each_distribution(logits, draft), draft, proposed.q if proposed else None, sampler.rng
             )
         else:
-            verdict = verify_greedy(sampler.choices(logits, draft), draft)
+            verdict = verify_greedy(sampler.each_choice(logits, draft), draft)
         tokens = (*draft[: verdict.accepted], verdict.token)
         sampler.accept(tokens)
         stream.anchor = verdict.token

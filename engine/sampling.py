@@ -105,27 +105,29 @@ class Sampler:
 
         Row i follows the text so far and drafts[:i], which count in its penalties.
         """
-        if self._window is None:
-            ids = logits.argmax(axis=1)
-            highest = logits[np.arange(len(ids)), ids]
-        else:
-            rows = self._penalised(logits, drafts)
-            found = [(at, row[at]) for row in rows for at in (row.argmax(),)]
-            ids = np.array([at for at, _ in found])
-            highest = np.array([value for _, value in found])
-        if not np.isfinite(highest).all():
-            raise _not_numbers()
-        greedy: Ids = ids.astype(np.int32)
-        return greedy
+        return np.fromiter(self.each_choice(logits, drafts), np.int32, len(logits))
+
+    def each_choice(self, logits: Floats, drafts: Sequence[int] = ()) -> Iterator[int]:
+        """What `choices` gives, row by row: verification rarely needs them all."""
+        for row in self._penalised(logits, drafts):
+            at = int(row.argmax())
+            if not math.isfinite(row[at]):
+                raise _not_numbers()
+            yield at
 
     def distributions(self, logits: Floats, drafts: Sequence[int] = ()) -> list[Distribution]:
         """[n, V] logits, at least n - 1 drafts -> n distributions; rows and drafts as in `choices`.
 
         At temperature 0 all of the mass lies on the greedy token.
         """
+        return list(self.each_distribution(logits, drafts))
+
+    def each_distribution(self, logits: Floats, drafts: Sequence[int] = ()) -> Iterator[Distribution]:
+        """What `distributions` gives, row by row: verification rarely needs them all."""
         if self.settings.temperature == 0:
-            return [Distribution.point(int(token)) for token in self.choices(logits, drafts)]
-        return [self._distribution(row) for row in self._penalised(logits, drafts)]
+            yield from map(Distribution.point, self.each_choice(logits, drafts))
+        else:
+            yield from map(self._distribution, self._penalised(logits, drafts))
 
     def _penalised(self, logits: Floats, drafts: Sequence[int]) -> Iterator[Floats]:
         """The rows one after another; each is good until the next one is asked for."""

@@ -41,28 +41,32 @@ class Lattice:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Path:
-    """One path through a lattice.
-
-    `confidence` is the proposal's probability of each draft behind its predecessor, among the k candidates: at
-    temperature 1 where nothing was drawn, else at the temperature of the draw. For drawn drafts it must not decide what
-    is verified, because it says something of what was drawn; the position's `q` may.
-
-    `q` is what each draft was drawn from, or None where nothing was drawn: then the drafts are point masses.
-    """
+    """One path through a lattice: its tokens, and what each was drawn from (None: nothing was drawn, point masses)."""
 
     tokens: npt.NDArray[np.int32]  # [P]
-    confidence: npt.NDArray[np.float32]  # [P]
+    lattice: Lattice
+    taken: tuple[int, ...]  # [P] indices into the candidates
+    temperature: float = 1.0  # of the draw
     q: tuple[Distribution, ...] | None = None  # [P]
+
+    @property
+    def confidence(self) -> npt.NDArray[np.float32]:
+        """[P] The proposal's probability of each draft behind its predecessor, among the k candidates: at temperature
+        1 where nothing was drawn, else at the temperature of the draw.
+
+        For drawn drafts it must not decide what is verified: it is a property of what was drawn. Use `q` for that.
+        """
+        rows = _softmax(self.lattice.rows(list(self.taken)), self.temperature)
+        return rows[np.arange(len(self.taken)), list(self.taken)].astype(np.float32)
 
 
 def greedy_path(lattice: Lattice) -> Path:
     """The published rule: the best first candidate, then each time the best behind the one just taken."""
     if lattice.first is None or lattice.rest is None:
         return _chosen(lattice, [0] * len(lattice.unary))
-    best_behind = lattice.rest.argmax(axis=2).tolist()  # [P-1][k]
     taken = [int(lattice.first.argmax())]
-    for row in best_behind:
-        taken.append(row[taken[-1]])
+    for pairs in lattice.rest:
+        taken.append(int(pairs[taken[-1]].argmax()))
     return _chosen(lattice, taken)
 
 
@@ -97,18 +101,17 @@ def sampled_path(lattice: Lattice, temperature: float, rng: np.random.Generator)
         for rows, u in zip(rest, uniform[1:]):
             taken.append(draw(rows[taken[-1]], u))
         q = np.concatenate([first[None], rest[np.arange(len(rest)), taken[:-1]]])
-    along = np.arange(len(taken))
     return Path(
-        lattice.candidates[along, taken],
-        q[along, taken].astype(np.float32),
+        lattice.candidates[np.arange(len(taken)), taken],
+        lattice,
+        tuple(taken),
+        temperature,
         tuple(Distribution(ids, p) for ids, p in zip(lattice.candidates, q)),
     )
 
 
 def _chosen(lattice: Lattice, taken: list[int]) -> Path:
-    along = np.arange(len(taken))
-    confidence = _softmax(lattice.rows(taken), 1.0)[along, taken]
-    return Path(lattice.candidates[along, taken], confidence.astype(np.float32))
+    return Path(lattice.candidates[np.arange(len(taken)), taken], lattice, tuple(taken))
 
 
 def _softmax(scores: npt.NDArray[np.float32], temperature: float) -> npt.NDArray[np.float64]:

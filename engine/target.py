@@ -78,8 +78,9 @@ class Target:
         on_progress: Callable[[float], None] | None = None,
         cancel: threading.Event | None = None,
     ) -> None:
-        """`context`: tokens each sequence can hold, cut to what the model was trained for. `exact`: attention in float32,
-        slower and with twice the memory; with float32 weights, single and batched decoding then agree to a millionth.
+        """`context`: tokens each sequence can hold, cut to what the model was trained for. `exact`: attention in
+        float32, slower and with twice the memory; with float32 weights, single and batched decoding then agree to a
+        millionth.
 
         Raises ModelFileError, ContextTooSmall, OutOfMemory, Cancelled.
         """
@@ -144,8 +145,8 @@ class Target:
                 libllama.llama_model_free(model)
             raise Cancelled
         if not model:
-            # The first error says why, those behind it only that.
-            reason = ggml.last_errors[0].rpartition("error loading model: ")[2] if ggml.last_errors else "no reason given"
+            first = ggml.last_errors[0] if ggml.last_errors else "no reason given"  # those behind it say only that
+            reason = first.rpartition("error loading model: ")[2]
             raise ModelFileError(
                 f"The model {self.file_name} could not be loaded ({reason}); "
                 "download it again, or choose another model."
@@ -189,6 +190,8 @@ class Target:
         self._tokens = array(self._batch.token, np.int32)
         self._positions = array(self._batch.pos, np.int32)
         self._wanted = array(self._batch.logits, np.int8)
+        self._counting = np.arange(self.context, dtype=np.int32)
+        self._memory = libllama.llama_get_memory(self._context)
         array(self._batch.n_seq_id, np.int32)[:] = 1
         self._sequence_ids = [self._batch.seq_id[row] for row in range(capacity)]
         self._row_sequences = [0] * capacity  # what those point to now
@@ -320,9 +323,9 @@ class Target:
             count = len(tokens)
             start = len(self._held[sequence])
             self._tokens[n : n + count] = tokens
-            self._positions[n : n + count] = range(start, start + count)
-            self._wanted[n : n + count] = 0 if last_only else 1
-            self._wanted[n + count - 1] = 1
+            self._positions[n : n + count] = self._counting[start : start + count]
+            self._wanted[n : n + count] = not last_only
+            self._wanted[n + count - 1] = True
             for row in range(n, n + count):
                 if self._row_sequences[row] != sequence:
                     self._row_sequences[row] = sequence
@@ -376,9 +379,8 @@ class Target:
 
     def cut(self, sequence: int, length: int) -> int:
         """Forget positions from `length` on. Returns the committed length: 0 when this model cannot be cut there."""
-        memory = libllama.llama_get_memory(self._context)
-        if not libllama.llama_memory_seq_rm(memory, sequence, length, -1):
-            libllama.llama_memory_seq_rm(memory, sequence, -1, -1)
+        if not libllama.llama_memory_seq_rm(self._memory, sequence, length, -1):
+            libllama.llama_memory_seq_rm(self._memory, sequence, -1, -1)
             length = 0
         del self._held[sequence][length:]
         return len(self._held[sequence])

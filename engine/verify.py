@@ -10,7 +10,7 @@ depend on what was drawn for it or behind it.** It may depend on the drafts befo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,18 +29,19 @@ class Verdict:
     token: int  # the correction of the first wrong draft, or the bonus when all were right; the next anchor
 
 
-def verify_greedy(choices: Tokens, drafts: Tokens) -> Verdict:
-    """choices [m+1]: the target's greedy token behind the anchor and behind each draft; drafts [m]."""
-    accepted = 0
-    for choice, draft in zip(choices, drafts):
-        if choice != draft:
-            break
-        accepted += 1
-    return Verdict(accepted, int(choices[accepted]))
+def verify_greedy(choices: Iterable[int], drafts: Tokens) -> Verdict:
+    """choices [m+1]: the target's greedy token behind the anchor and behind each draft; drafts [m].
+
+    No choice behind the first that differs is asked for. Raises ValueError when there are too few.
+    """
+    for accepted, choice in enumerate(choices):
+        if accepted == len(drafts) or choice != drafts[accepted]:
+            return Verdict(accepted, int(choice))
+    raise ValueError(f"{len(drafts)} drafts need {len(drafts) + 1} choices")
 
 
 def verify_sampled(
-    p: Sequence[Distribution],
+    p: Iterable[Distribution],
     drafts: Tokens,
     q: Sequence[Distribution] | None,
     rng: np.random.Generator,
@@ -50,16 +51,17 @@ def verify_sampled(
 
     Draft d is accepted with probability min(1, p(d) / q(d)). The first one rejected is replaced by a draw from
     max(p - q, 0), normalised; behind the last one accepted comes a draw from the last p. Raises ValueError for a draft
-    that its q cannot have given.
+    that its q cannot have given. No p behind the first rejection is asked for.
     """
+    rows = iter(p)
     for i, draft in enumerate(drafts):
-        draft = int(draft)
+        draft, row = int(draft), next(rows)
         proposed = 1.0 if q is None else q[i].probability(draft)
         if proposed == 0:
             raise ValueError(f"draft {i + 1} (token {draft}) has no probability in the distribution it was drawn from")
-        if rng.random() * proposed >= p[i].probability(draft):
-            return Verdict(i, _correction(p[i], Distribution.point(draft) if q is None else q[i], rng))
-    return Verdict(len(drafts), p[len(drafts)].sample(rng))
+        if rng.random() * proposed >= row.probability(draft):
+            return Verdict(i, _correction(row, Distribution.point(draft) if q is None else q[i], rng))
+    return Verdict(len(drafts), next(rows).sample(rng))
 
 
 def _correction(p: Distribution, q: Distribution, rng: np.random.Generator) -> int:

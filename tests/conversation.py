@@ -10,6 +10,7 @@ from typing import Any
 from engine.events import Answered, ContextNotice, Event, LoadSettings, Mode, Progress, PromptProgress, Tokens
 from engine.session import Session
 
+
 def opened(target: Path, v1: Path | None = None, v2: Path | None = None, context: int = 1024) -> Session:
     given = {mode: str(path) for mode, path in ((Mode.DFLASH, v1), (Mode.DFLASH2, v2)) if path is not None}
     return Session.open(LoadSettings(target=str(target), drafters=given, context=context, threads=1))

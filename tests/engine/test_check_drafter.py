@@ -1,4 +1,4 @@
-"""A drafter held against recorded numbers: right records pass, whatever is altered in one is found, bad ones are refused."""
+"""A drafter held against recorded numbers: right records pass, whatever is altered is found, bad ones are refused."""
 
 from __future__ import annotations
 
@@ -124,15 +124,15 @@ def _with(name: str, array: Any) -> Callable[[Arrays], Any]:
     [
         (_without("c0.features"), "holds no cycle"),
         (_without("c0.anchor"), "holds no cycle"),
-        (_with("c0.features", np.zeros(288, np.float32)), r"no \[n, F\*H\] features, one start and one anchor in cycle 0"),
+        (_with("c0.features", np.zeros(288, np.float32)), r"no \[n, F\*H\] features, one start and"),
         (_with("c1.anchor", [1, 2]), "one anchor in cycle 1"),
         (_with("c1.anchor", 1.5), "one anchor in cycle 1"),
         (_with("c1.start", 40), "drafts at position 40 after 41 positions"),
         (_with("c3.start", -1), "drafts at position -1 after"),
-        (_with("c0.features", np.zeros((37, 96), np.float32)), r"shape \[37, 96\], but dflash2.gguf reads 3 layers of 96"),
+        (_with("c0.features", np.zeros((37, 96), np.float32)), r"\[37, 96\], but dflash2.gguf reads 3 layers of 96"),
         (_with("c2.anchor", 256), "the anchor 256, but dflash2.gguf knows 256 tokens"),
         (_with("c2.anchor", -1), "the anchor -1"),
-        (_with("c0.hidden", np.zeros((7, 95), np.float32)), r"hidden of shape \[7, 95\], but dflash2.gguf computes \[7, 96\]"),
+        (_with("c0.hidden", np.zeros((7, 95), np.float32)), r"hidden of shape \[7, 95\], but .* computes \[7, 96\]"),
         (_with("c0.path", np.zeros(6, np.int64)), r"path of shape \[6\]"),
         (_with("c0.logits", np.full((7, 256), "x")), "logits of type <U1, not numbers"),
         (_with("c0.hidden", np.full((7, 96), None)), "cannot be read as an .npz file"),

@@ -41,7 +41,9 @@ class Pair:
             closing(Drafter(str(path), device, context=256, sequences=3, shared=shared, key_value_type=ggml.F32))
         )
 
-    def begin(self, sequence: int, text: str, settings: SamplerSettings, drafts: int, *, drafted: bool = True) -> Stream:
+    def begin(
+        self, sequence: int, text: str, settings: SamplerSettings, drafts: int, *, drafted: bool = True
+    ) -> Stream:
         """Read a text afresh and choose the first anchor."""
         ids = self.target.vocabulary.tokenize(text)
         self.target.tap(self.drafter.config.target_layers if drafted else ())

@@ -66,7 +66,7 @@ def test_the_default_target_gives_the_same_answers(
         assert passes + len(QUESTIONS) + differences == compared, "nothing was accepted"
 
 
-# --- the comparison itself, on the float32 target ------------------------------------------------------------------------
+# --- the comparison itself, on the float32 target ---------------------------------------------------------------------
 
 
 @pytest.fixture

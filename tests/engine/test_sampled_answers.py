@@ -1,4 +1,4 @@
-"""Sampled answers with drafts have the target's distribution: thousands of them against every continuation, counted out.
+"""Sampled answers with drafts have the target's distribution: thousands of them against all continuations.
 
 The target alone gives the exact distribution of the first three tokens; it decodes four rows at a time for that, as the
 cycles do, because fewer rows would take other kernels, whose rounding 2,000 samples can tell.
@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from engine.events import Event, LoadSettings, Mode, PromptProgress, StopReason, Tokens
 from engine.errors import Cancelled
+from engine.events import Event, LoadSettings, Mode, PromptProgress, StopReason, Tokens
 from engine.session import Session
 from engine.target import PREFILL_CHUNK
 from tests.conversation import (
@@ -77,7 +77,7 @@ def test_between_the_chunks_of_a_long_question(tiny_models: TinyModels, mode: Mo
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("looks", [3, 40, 300])
 def test_while_a_chunk_is_being_decoded(tiny_models: TinyModels, mode: Mode, looks: int) -> None:
-    """The pass itself is broken off; what it had begun is not kept. `looks`: how often the flag was looked at before."""
+    """The pass itself is broken off; what it had begun is not kept. `looks`: how often the flag is looked at before."""
     with opened(tiny_models.counting, tiny_models.wandering_v1, tiny_models.counting_v2, context=4096) as session:
         ask(session, "?", mode=mode, max_tokens=1)  # loads the drafter
         session.reset()

@@ -1,4 +1,4 @@
-"""The target by itself: passes of any shape compute the same, cuts leave nothing behind, features are what layers read."""
+"""The target by itself: passes of any shape compute the same, and cuts leave nothing behind."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import gguf
 import gguf
 import numpy as np
 import pytest

@@ -111,8 +111,8 @@ def test_long_pieces_and_long_texts(tmp_path: Path) -> None:
     """Longer than the buffers that are tried first."""
     words = vocabulary()
     long = "<" + "long" * 300 + ">"
-    words.keys["tokenizer.ggml.tokens"][-1] = long  # type: ignore[index]
-    words.keys["tokenizer.ggml.token_type"][-1] = 4  # type: ignore[index] # user-defined: it has a text
+    words.keys["tokenizer.ggml.tokens"][-1] = long
+    words.keys["tokenizer.ggml.token_type"][-1] = 4  # user-defined: it has a text
     with closing(Loaded(write_target(tmp_path / "long.gguf", vocabulary=words))) as loaded:
         tokens = loaded.vocabulary.tokenize("a" + long + "b")
         assert len(tokens) == 3
@@ -180,9 +180,8 @@ def test_typed_special_tokens_stay_text_and_the_rest_is_unchanged(smol: Vocabula
     [
         # the order and number of places is the template's own: a system prompt at the last question, a repeated message
         (
-            "{% for m in messages if m.role != 'system' %}[{% if loop.last %}{{ messages[0].content }} {% endif %}"
-            "{{ m.content }}]{% endfor %}",
-            "[one][two][sys three]",
+            "{% for m in messages[1:] %}[{{ messages[0].content if loop.last }}{{ m.content }}]{% endfor %}",
+            "[one][two][systhree]",
         ),
         ("{% for m in messages %}{{ m.content }}|{% endfor %}{{ messages[1].content }}", "sys|one|two|three|one"),
         ("{% for m in messages %}{{ m.content | trim }}{{ bos_token }}{% endfor %}", "sys<B>one<B>two<B>three<B>"),
