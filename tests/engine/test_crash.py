@@ -8,7 +8,6 @@ import pytest
 
 from engine.crash import exit_reason, last_words
 
-
 ABORT = "loading\nggml.c:7: GGML_ASSERT(a == b) failed\n#0 frame\nFatal Python error: Aborted\nThread 1\n"
 
 
