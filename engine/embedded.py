@@ -31,7 +31,7 @@ SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 
 # The hidden size of 576 is no multiple of 256, so only ffn_down with its rows of 1536 can be Q4_K, which keeps more of
 # Q4_1 than IQ4_NL does, at the same size; the small key and value matrices matter most, and as Q8_0 add 4 % to it.
-RECIPE = Recipe("IQ4_NL", (("ffn_down", "Q4_K"), ("attn_[kv]", "Q8_0")))
+RECIPE = Recipe("IQ4_NL", (("ffn_down", "Q4_K"), ("attn_[kv]", "Q8_0")), "SmolLM2 135M Instruct")
 _COPY_BYTES = 81 << 20  # about; for the progress and the free space
 
 CACHE_VARIABLE = "DFLASH_CHAT_CACHE"

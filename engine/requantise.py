@@ -14,27 +14,32 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _TYPES = {"Q4_0": (2, 2), "Q8_0": (7, 8), "Q4_K": (14, 12), "IQ4_NL": (25, 20)}  # enum llama_ftype, enum ggml_type
+_STRING = 3  # enum llama_model_kv_override_type
 _LOG_ERROR = 4  # enum ggml_log_level
 _LOOK_AGAIN_S = 0.1
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """`type` for every matrix, but for those whose name matches one of `exceptions` (regular expression, type)."""
+    """`type` for every matrix, but for those whose name matches one of `exceptions` (regular expression, type).
+
+    `name`: what the copy calls itself; "" leaves the source's name.
+    """
 
     type: str
     exceptions: tuple[tuple[str, str], ...] = ()
+    name: str = ""
 
     def words(self) -> list[str]:
-        return [self.type, *(f"{pattern}={type}" for pattern, type in self.exceptions)]
+        return [self.type, self.name, *(f"{pattern}={type}" for pattern, type in self.exceptions)]
 
     @classmethod
     def from_words(cls, words: list[str]) -> Recipe:
-        pairs = (word.rpartition("=") for word in words[1:])
-        return cls(words[0], tuple((pattern, type) for pattern, _, type in pairs))
+        pairs = (word.rpartition("=") for word in words[2:])
+        return cls(words[0], tuple((pattern, type) for pattern, _, type in pairs), words[1])
 
     def __str__(self) -> str:
-        return " ".join(self.words())
+        return " ".join(filter(None, self.words()))
 
 
 class RequantisationError(Exception):
@@ -89,6 +94,10 @@ def main(source: str, destination: str, *words: str) -> int:
     for entry, (pattern, type) in zip(exceptions, recipe.exceptions):
         entry.pattern, entry.type = pattern.encode(), _TYPES[type][1]
     parameters.tt_overrides = exceptions
+    names = (libllama.llama_model_kv_override * 2)()  # here, too, an empty one ends the list
+    if recipe.name:
+        names[0].tag, names[0].key, names[0].value.val_str = _STRING, b"general.name", recipe.name.encode()
+    parameters.kv_overrides = names
     failed = libllama.llama_model_quantize(os.fsencode(source), os.fsencode(destination), ctypes.byref(parameters))
     return int(bool(failed))
 

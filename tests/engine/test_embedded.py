@@ -45,14 +45,15 @@ def test_the_default_copy_has_the_types_of_its_recipe(target_file: Path) -> None
         assert type_of(header, f"blk.{block}.attn_k.weight") == type_of(header, f"blk.{block}.attn_v.weight") == "Q8_0"
 
 
-def test_the_copy_keeps_what_the_package_says_but_for_the_types(target_file: Path) -> None:
+def test_the_copy_keeps_what_the_package_says_but_for_types_and_name(target_file: Path) -> None:
     packaged, copy = read_header(packaged_model()), read_header(target_file)
     assert packaged.tensors.keys() == copy.tensors.keys()
     assert all(packaged.tensors[name].shape == copy.tensors[name].shape for name in packaged.tensors)
     assert packaged.metadata.keys() == copy.metadata.keys()
     for key in packaged.metadata:
-        if key != "general.file_type" and isinstance(packaged.metadata[key], (int, float, str)):
+        if key not in ("general.file_type", "general.name") and isinstance(packaged.metadata[key], (int, float, str)):
             assert packaged.metadata[key] == copy.metadata[key], key
+    assert copy.name == "SmolLM2 135M Instruct"  # a person reads it, which the package's own name is not made for
     assert packaged.metadata["tokenizer.ggml.tokens"].digest == copy.metadata["tokenizer.ggml.tokens"].digest
 
 
@@ -196,5 +197,5 @@ def test_the_quantisers_own_words_are_the_error(tmp_path: Path) -> None:
 
 
 def test_a_recipe_survives_the_command_line() -> None:
-    recipe = Recipe("IQ4_NL", (("ffn_down", "Q4_K"), ("attn_[kv]=?", "Q8_0")))
+    recipe = Recipe("IQ4_NL", (("ffn_down", "Q4_K"), ("attn_[kv]=?", "Q8_0")), "a name")
     assert Recipe.from_words(recipe.words()) == recipe
