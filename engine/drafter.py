@@ -138,21 +138,19 @@ class Drafter:
         """Append positions to the cache.
 
         `features`: one array [n, H] for each tapped layer, in the config's order. `counts`: rows for each sequence,
-        in the order in which they lie in the arrays; without it all n rows belong to sequence 0.
-        Raises ContextTooSmall when a sequence would outgrow its cache.
+        in the order in which they lie in the arrays, which may have more behind them; without it all n rows belong to
+        sequence 0. Raises ContextTooSmall when a sequence would outgrow its cache.
         """
-        total = len(features[0])
-        counts = {0: total} if counts is None else counts
-        positions = np.empty(total, np.int64)
-        slots = np.empty(total, np.int64)
-        row = 0
+        counts = {0: len(features[0])} if counts is None else counts
+        spans = []
         for sequence, count in counts.items():
             start = self._committed[sequence]
             if start + count > self.context:
                 raise ContextTooSmall(f"The drafter's cache holds {self.context} tokens; start with a longer context.")
-            positions[row : row + count] = self._counting[start : start + count]
-            np.add(positions[row : row + count], sequence * self._cache.slots, out=slots[row : row + count])
-            row += count
+            spans.append(self._counting[start : start + count])
+        shifted = [span + sequence * self._cache.slots for sequence, span in zip(counts, spans)]
+        positions, slots = (parts[0] if len(parts) == 1 else np.concatenate(parts) for parts in (spans, shifted))
+        total = len(positions)
         for begin in range(0, total, _INJECTION_ROWS[-1]):
             end = min(total, begin + _INJECTION_ROWS[-1])
             self._inject(features, positions, slots, begin, end)
@@ -282,19 +280,13 @@ class Drafter:
                 mask[row, : max(0, start + row - window + 1)] = _HIDDEN
 
     def _lattice(self, graph: Graph, index: int) -> Lattice:
-        """The graph's candidates come unordered: sort each position's by logit, and the pair scores along with them."""
+        """A copy of what the graph computed for one sequence: its memory serves the next computation."""
         arrays = graph.arrays
-        unary = arrays["unary"][0, index]  # [P, k]
-        order = (-unary).argsort(axis=1, kind="stable")
-        positions, k = self._counting[: len(order), None], order.shape[1]
-        flat = order + positions * k
-        candidates = arrays["candidates"][0, index].ravel().take(flat)
-        unary = unary.ravel().take(flat)
+        candidates = arrays["candidates"][0, index].copy()  # [P, k]
+        unary = arrays["unary"][0, index].copy()
         if "first" not in arrays:
             return Lattice(candidates, unary)
-        first = arrays["first"][index, 0, 0].take(order[0])  # [k]
+        first = arrays["first"][index, 0, 0].copy()  # [k]
         if "rest" not in arrays:
-            return Lattice(candidates, unary, first, np.empty((0, k, k), np.float32))
-        pairs = arrays["rest"][index].ravel()  # [P-1, k predecessors, k successors]
-        rest = pairs.take(flat[:-1, :, None] * k + order[1:, None, :])
-        return Lattice(candidates, unary, first, rest)
+            return Lattice(candidates, unary, first, np.empty((0, len(first), len(first)), np.float32))
+        return Lattice(candidates, unary, first, arrays["rest"][index].copy())  # [P-1, k predecessors, k successors]

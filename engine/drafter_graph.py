@@ -195,8 +195,9 @@ def build_block(
     """One block of b rows for each sequence, attending to `context` of its cache rows (the mask says which).
 
     Inputs: ids (b*S) or, without `look_up`, embeddings (H, b*S); positions, slots (b*S); mask.i, sliding.i (n_kv, b).
-    Outputs over the P = b - 1 drafted positions: candidates and unary (k, P, S); DFlash 2 also first (k, 1, 1, S) and
-    rest (k successors, k predecessors, P-1, S). With `record` also hidden (H, P*S) and logits (V, P*S).
+    Outputs over the P = b - 1 drafted positions, best candidates first: candidates and unary (k, P, S); DFlash 2 also
+    first (k, 1, 1, S) and rest (k successors, k predecessors, P-1, S). With `record` also hidden (H, P*S) and logits
+    (V, P*S).
     """
     n = b * len(sequences)
     if look_up:
@@ -244,6 +245,9 @@ def _candidates(
     k = min(config.selector_top_k or DFLASH_CANDIDATES, vocabulary)
     candidates = graph.top_k(logits, k)  # (k, rows), an unordered set
     unary = graph.get_rows(graph.reshape(logits, 1, vocabulary, rows), candidates)  # (1, k, rows)
+    best_first = graph.order(graph.reshape(unary, k, rows))
+    candidates = graph.get_rows(graph.reshape(candidates, 1, k, rows), best_first)
+    unary = graph.get_rows(unary, best_first)
     unary = _transformed(graph, unary, config)
     d2t = weights.get("d2t")
     if d2t is not None:

@@ -115,7 +115,7 @@ def _inject_kept(
     """Features of the anchor and the accepted drafts of each stream, into the drafter's cache."""
     counts = {stream.sequence: outcome.accepted + 1 for stream, outcome in zip(streams, outcomes)}
     if len(streams) == 1:
-        drafter.inject([layer[: outcomes[0].accepted + 1] for layer in features], counts)
+        drafter.inject(features, counts)  # the accepted rows come first
         return
     kept: list[int] = []
     row = 0

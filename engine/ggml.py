@@ -31,6 +31,7 @@ STATUS_SUCCESS = 0
 DEVICE_CPU = 0  # enum ggml_backend_dev_type
 USAGE_WEIGHTS = 1  # enum ggml_backend_buffer_usage
 ROPE_NEOX = 2
+SORT_DESCENDING = 1  # enum ggml_sort_order
 
 F32, F16, Q4_0, Q8_0, I32, I64 = 0, 1, 2, 8, 26, 27  # enum ggml_type
 
@@ -144,6 +145,7 @@ swiglu_split = symbol("ggml_swiglu_split", _T, _P, _T, _T)
 geglu_split = symbol("ggml_geglu_split", _T, _P, _T, _T)
 get_rows = symbol("ggml_get_rows", _T, _P, _T, _T)
 set_rows = symbol("ggml_set_rows", _T, _P, _T, _T, _T)
+argsort = symbol("ggml_argsort", _T, _P, _T, c_int)
 top_k = symbol("ggml_top_k", _T, _P, _T, c_int)
 concat = symbol("ggml_concat", _T, _P, _T, _T, c_int)
 cast = symbol("ggml_cast", _T, _P, _T, c_int)

@@ -181,6 +181,10 @@ class Graph:
     def top_k(self, x: int, k: int) -> int:
         return ggml.top_k(self._context, x, k)  # type: ignore[no-any-return]
 
+    def order(self, x: int) -> int:
+        """Indices that sort each row of x, largest first."""
+        return ggml.argsort(self._context, x, ggml.SORT_DESCENDING)  # type: ignore[no-any-return]
+
     def concat(self, parts: Sequence[int], dimension: int) -> int:
         joined = parts[0]
         for part in parts[1:]:

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 _TYPES = {"Q4_0": (2, 2), "Q8_0": (7, 8), "Q4_K": (14, 12), "IQ4_NL": (25, 20)}  # enum llama_ftype, enum ggml_type
 _STRING = 3  # enum llama_model_kv_override_type
@@ -94,7 +95,7 @@ def main(source: str, destination: str, *words: str) -> int:
     for entry, (pattern, type) in zip(exceptions, recipe.exceptions):
         entry.pattern, entry.type = pattern.encode(), _TYPES[type][1]
     parameters.tt_overrides = exceptions
-    names = (libllama.llama_model_kv_override * 2)()  # here, too, an empty one ends the list
+    names: Any = (libllama.llama_model_kv_override * 2)()  # here, too, an empty one ends the list
     if recipe.name:
         names[0].tag, names[0].key, names[0].value.val_str = _STRING, b"general.name", recipe.name.encode()
     parameters.kv_overrides = names

@@ -208,7 +208,7 @@ def main() -> None:
     print(f"{args.drafter.name} on {target.file_name}, {args.threads} threads, device {target.device_name}")
     draft_steps(args.drafter, target, device, args.rounds)
     cycles(args.drafter, target, device, args.rounds)
-    baseline(target, 100, max(3, args.rounds // 10))
+    baseline(target, 60, max(5, args.rounds // 3))
     device.close()
     target.close()
 
