@@ -148,7 +148,9 @@ class Drafter:
             if start + count > self.context:
                 raise ContextTooSmall(f"The drafter's cache holds {self.context} tokens; start with a longer context.")
             spans.append(self._counting[start : start + count])
-        shifted = [span + sequence * self._cache.slots for sequence, span in zip(counts, spans)]
+        shifted = [
+            span + sequence * self._cache.slots if sequence else span for sequence, span in zip(counts, spans)
+        ]
         positions, slots = (parts[0] if len(parts) == 1 else np.concatenate(parts) for parts in (spans, shifted))
         total = len(positions)
         for begin in range(0, total, _INJECTION_ROWS[-1]):
@@ -233,25 +235,30 @@ class Drafter:
         assert self._graphs is not None
         graph = self._graphs.get(key, build)
         arrays = graph.arrays
-        ids = np.full((len(starts), b), self.config.mask_token, np.int32)
-        ids[:, 0] = anchors
         if self._look_ups is None:
-            arrays["ids"][0, 0, 0] = ids.ravel()
+            self._fill_ids(arrays["ids"][0, 0, 0], anchors, b)
         else:
-            arrays["embeddings"][0, 0] = self._looked_up(self._look_ups, ids.ravel())
+            ids = np.empty(b * len(starts), np.int32)
+            self._fill_ids(ids, anchors, b)
+            arrays["embeddings"][0, 0] = self._looked_up(self._look_ups, ids)
         if "anchors" in arrays:
             arrays["anchors"][0, 0, 0] = anchors
-        positions = arrays["positions"].reshape(len(starts), b)
-        slots = arrays["slots"].reshape(len(starts), b)
+        positions, slots = arrays["positions"][0, 0, 0], arrays["slots"][0, 0, 0]
         for index, (sequence, start) in enumerate(zip(sequences, starts)):
-            positions[index] = self._counting[start : start + b]
-            np.add(positions[index], sequence * self._cache.slots, out=slots[index])
+            block = self._counting[start : start + b]
+            positions[index * b : (index + 1) * b] = block
+            slots[index * b : (index + 1) * b] = block + sequence * self._cache.slots if sequence else block
             if f"mask.{index}" in arrays:
                 self._fill_mask(arrays[f"mask.{index}"][0, 0], start, b, None)
             if f"sliding.{index}" in arrays:
                 self._fill_mask(arrays[f"sliding.{index}"][0, 0], start, b, self.config.window)
         graph.compute()
         return graph
+
+    def _fill_ids(self, ids: NDArray[np.int32], anchors: Sequence[int], b: int) -> None:
+        """[anchor, mask, mask, …] for each sequence."""
+        ids[:] = self.config.mask_token
+        ids[::b] = anchors
 
     def _reaches(self, tensor: int) -> bool:
         """Whether the device can read a tensor where it lies. Of an offloaded target the embeddings stay on the CPU."""
@@ -273,6 +280,8 @@ class Drafter:
         """mask [b, n_kv]: 0 where block row i (position start + i) sees the position of a cache row, else -inf."""
         mask[:, : start + b] = 0
         mask[:, start + b :] = _HIDDEN
+        if not self.config.causal and window is None:
+            return
         for row in range(b):
             if self.config.causal:
                 mask[row, start + row + 1 : start + b] = _HIDDEN

@@ -57,6 +57,8 @@ def run_cycle(target: Target, drafter: Drafter | None, streams: Sequence[Stream]
 
     With a drafter, the caches of both must hold the same positions, and still do afterwards.
     """
+    if drafter is None and len(streams) == 1:
+        return _plain_pass(target, streams[0])
     started = time.perf_counter()
     drafts: list[Sequence[int]] = [()] * len(streams)
     paths: list[Path | None] = [None] * len(streams)
@@ -107,6 +109,21 @@ def run_cycle(target: Target, drafter: Drafter | None, streams: Sequence[Stream]
             target.rewind(stream.sequence, start + 1 + outcome.accepted)
     draft_s = (drafted - started) + (injected - chosen) if any(drafts) else None
     return outcomes, CycleTime(draft_s, verified - drafted)
+
+
+def _plain_pass(target: Target, stream: Stream) -> tuple[list[Outcome], CycleTime]:
+    """One sequence, no drafts, in as few steps as it takes: plain decoding is what everything else must beat."""
+    started = time.perf_counter()
+    logits = target.evaluate(((stream.sequence, (stream.anchor,)),)).logits
+    verified = time.perf_counter()
+    sampler = stream.sampler
+    if sampler.settings.temperature > 0:
+        stream.anchor = next(sampler.each_distribution(logits)).sample(sampler.rng)
+    else:
+        stream.anchor = next(sampler.each_choice(logits))
+    tokens = (stream.anchor,)
+    sampler.accept(tokens)
+    return [Outcome(tokens, 0, 0)], CycleTime(None, verified - started)
 
 
 def _inject_kept(

@@ -316,15 +316,21 @@ class Target:
         """Decode tokens behind the committed ones of each (sequence, tokens), in one batch, and commit them.
 
         Logits come for every token, or with `last_only` for the last of each sequence.
-        Raises OutOfMemory, Cancelled (an abort that `cancellable` allows).
+        Raises ContextTooSmall when a sequence would outgrow its context, OutOfMemory, Cancelled (an abort that
+        `cancellable` allows).
         """
         n = 0
         for sequence, tokens in rows:
             count = len(tokens)
             start = len(self._held[sequence])
-            self._tokens[n : n + count] = tokens
-            self._positions[n : n + count] = self._counting[start : start + count]
-            self._wanted[n : n + count] = not last_only
+            if start + count > self.context:
+                raise ContextTooSmall(f"The context holds {self.context} tokens; start with a longer one.")
+            if count == 1:  # a plain pass: three numbers are written faster than three slices
+                self._tokens[n], self._positions[n] = tokens[0], start
+            else:
+                self._tokens[n : n + count] = tokens
+                self._positions[n : n + count] = self._counting[start : start + count]
+                self._wanted[n : n + count] = not last_only
             self._wanted[n + count - 1] = True
             for row in range(n, n + count):
                 if self._row_sequences[row] != sequence:

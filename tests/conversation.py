@@ -88,11 +88,12 @@ class SetWhenAskedOften(threading.Event):
 
     def __init__(self, times: int, at: Callable[[], None] | None = None) -> None:
         super().__init__()
-        self._left = times
+        self.looks = 0
+        self._times = times
         self._at = at or self.set
 
     def is_set(self) -> bool:
-        self._left -= 1
-        if self._left == 0:
+        self.looks += 1
+        if self.looks == self._times:
             self._at()
         return super().is_set()

@@ -35,15 +35,15 @@ def _alphabet() -> list[str]:
 
 
 def vocabulary() -> Vocabulary:
-    """Token i < 256 is the byte i; no merges worth the name, then the special tokens."""
+    """Token i < 256 is the byte i, then come the special tokens, and one that only tokenising makes: "ab"."""
     alphabet = _alphabet()
     return Vocabulary(
         {
             "tokenizer.ggml.model": "gpt2",
             "tokenizer.ggml.pre": "default",
-            "tokenizer.ggml.tokens": [*alphabet, *SPECIAL],
-            "tokenizer.ggml.token_type": [1] * 256 + [CONTROL] * len(SPECIAL),
-            "tokenizer.ggml.merges": [f"{alphabet[0]} {alphabet[1]}"],  # of two bytes that no text has
+            "tokenizer.ggml.tokens": [*alphabet, *SPECIAL, "ab"],
+            "tokenizer.ggml.token_type": [1] * 256 + [CONTROL] * len(SPECIAL) + [1],
+            "tokenizer.ggml.merges": ["a b"],
             "tokenizer.ggml.bos_token_id": END_OF_TEXT,
             "tokenizer.ggml.eos_token_id": END,
             "tokenizer.ggml.add_bos_token": False,

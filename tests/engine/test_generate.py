@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
+from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +21,7 @@ from engine.graph import Device
 from engine.sampling import Sampler
 from engine.target import Target
 from tests.fixture_files import relative_difference
+from tests.tiny_chat import LETTERS
 
 if TYPE_CHECKING:
     from tests.engine.conftest import TinyModels
@@ -31,14 +34,13 @@ PENALISED = SamplerSettings(temperature=0.0, repetition_penalty=1.3, frequency_p
 class Pair:
     """A target and a drafter with three sequences each, all keys and values float32."""
 
-    def __init__(self, own: ExitStack, models: TinyModels, device: Device, version: int) -> None:
+    def __init__(self, own: ExitStack, target: Path, drafter: Path, device: Device) -> None:
         self.target = own.enter_context(
-            closing(Target(read_header(models.wandering), context=256, threads=1, sequences=3, exact=True))
+            closing(Target(read_header(target), context=256, threads=1, sequences=3, exact=True))
         )
-        path = models.wandering_v2 if version == 2 else models.wandering_v1
         shared = SharedTensors(self.target.embeddings, self.target.head)
         self.drafter = own.enter_context(
-            closing(Drafter(str(path), device, context=256, sequences=3, shared=shared, key_value_type=ggml.F32))
+            closing(Drafter(str(drafter), device, context=256, sequences=3, shared=shared, key_value_type=ggml.F32))
         )
 
     def begin(
@@ -64,7 +66,8 @@ class Pair:
 @pytest.fixture(scope="module", params=[1, 2], ids=["v1", "v2"])
 def pair(request: pytest.FixtureRequest, tiny_models: TinyModels, device: Device) -> Iterator[Pair]:
     with ExitStack() as own:
-        yield Pair(own, tiny_models, device, request.param)
+        drafter = tiny_models.wandering_v2 if request.param == 2 else tiny_models.wandering_v1
+        yield Pair(own, tiny_models.wandering, drafter, device)
 
 
 def run(pair: Pair, streams: Sequence[Stream], cycles: int, *, drafted: bool = True) -> list[list[Outcome]]:
@@ -147,3 +150,24 @@ def test_the_draft_length_may_change_from_cycle_to_cycle(pair: Pair) -> None:
     pair.drafter.inject(pair.target.evaluate([(0, held)], last_only=True).features)
     for array, fresh in zip(ours, pair.key_values(0)):
         assert relative_difference(array, fresh) < 1e-4
+
+
+@pytest.mark.parametrize("last_n", [15, 20])
+def test_accepted_drafts_count_in_the_penalties_of_those_behind(
+    tiny_models: TinyModels, device: Device, last_n: int
+) -> None:
+    """The ring has 16 letters: of the 15 newest none comes next, but among 20 there is the next one, and it is not said."""
+    settings = SamplerSettings(temperature=0.0, presence_penalty=300, penalty_last_n=last_n)
+    with ExitStack() as own:
+        pair = Pair(own, tiny_models.counting, tiny_models.counting_v2, device)
+        plain = ids_of(run(pair, [pair.begin(0, "123\n", settings, 0, drafted=False)], 60, drafted=False)[0])
+        for drafts in (2, 7):
+            stream = pair.begin(0, "123\n", settings, drafts)
+            outcomes: list[Outcome] = []
+            while len(ids_of(outcomes)) < 60:
+                outcomes += run(pair, [stream], 1)[0]
+            assert ids_of(outcomes)[:60] == plain
+            if last_n == 15:
+                assert all(outcome.accepted == drafts for outcome in outcomes)
+    in_order = all(LETTERS[(LETTERS.index(a) + 1) % 16] == b for a, b in pairwise(plain) if a in LETTERS)
+    assert in_order == (last_n == 15)

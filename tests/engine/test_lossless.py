@@ -92,10 +92,15 @@ def test_with_float32_weights_nothing_differs(exact: Target, drafter: Drafter, d
 def test_where_an_answer_ends(exact: Target, drafter: Drafter, tiny_models: TinyModels, device: Device) -> None:
     """With its stop token, at its limit, where another answer differs, or where the context is full."""
     exact.tap(drafter.config.target_layers)
-    prompt = exact.vocabulary.render([Message("user", "first")])
+    stops = exact.vocabulary.is_stop
+    for number in range(50):
+        prompt = exact.vocabulary.render([Message("user", f"question {number}")])
+        plain, _ = continue_greedily(exact, drafter, prompt, 1000, 0)
+        if len(plain) > 20 and stops(plain[-1]):  # it does not end with the context
+            break
     for drafts in (0, 7):
         ids, passes = continue_greedily(exact, drafter, prompt, 1000, drafts)
-        assert [exact.vocabulary.is_stop(token) for token in ids].index(True) == len(ids) - 1 > 20
+        assert ids == plain and [stops(token) for token in ids].index(True) == len(ids) - 1 > 20
         assert passes == len(ids) - 1 if drafts == 0 else passes < len(ids)
         assert continue_greedily(exact, drafter, prompt, 10, drafts)[0] == ids[:10]
         assert continue_greedily(exact, drafter, prompt, 20, drafts, given=ids[:12])[0] == ids[:20]

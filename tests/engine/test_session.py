@@ -66,6 +66,7 @@ def test_an_answer_and_its_figures(counting: Session, mode: Mode) -> None:
     assert figures.prompt_tokens_cached == 0
     assert end.context_used == figures.prompt_tokens + 40, "the newest token is in no cache"
     if mode is Mode.BASELINE:
+        assert counting._target.taps == (), "nobody reads features, so nobody pays for them"
         assert figures.drafter is None and figures.acceptance_length is None and figures.acceptance_rate is None
         assert figures.target_passes == 40 and figures.verification_passes == 0
     if mode is Mode.DFLASH2:
@@ -109,4 +110,4 @@ def test_the_same_seed_gives_the_same_text(wandering: Session, mode: Mode) -> No
         return answer_to(wandering, "roll!", mode=mode, sampler=settings, max_tokens=40, draft_length=3).text
 
     assert text(7) == text(7)
-    assert len({text(seed) for seed in range(4)}) == 4
+    assert len({text(seed) for seed in range(6)}) > 3

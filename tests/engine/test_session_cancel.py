@@ -91,6 +91,17 @@ def test_while_a_chunk_is_being_decoded(tiny_models: TinyModels, mode: Mode, loo
         goes_on(session, mode)
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_the_flag_is_looked_at_once_per_cycle(counting: Session, mode: Mode) -> None:
+    """Only while a prompt is read is it looked at inside of passes: that costs a call per node of the graph."""
+    cancel = SetWhenAskedOften(1 << 30)
+    begun = None
+    for event in counting.ask("count!", mode=mode, max_tokens=33, draft_length=7, cancel=cancel):
+        if begun is None and isinstance(event, Tokens):
+            begun = cancel.looks
+    assert begun is not None and 0 < cancel.looks - begun <= 33
+
+
 def test_from_another_thread_while_a_chunk_is_being_decoded(tiny_models: TinyModels) -> None:
     reading = threading.Event()
     with opened(tiny_models.counting, v2=tiny_models.counting_v2, context=4096) as session:

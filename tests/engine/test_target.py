@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from engine import ggml
-from engine.errors import Cancelled
+from engine.errors import Cancelled, ContextTooSmall
 from engine.gguf_file import read_header
 from engine.target import MAX_ROWS, PREFILL_CHUNK, Target
 from tests.conversation import SetWhenAskedOften
@@ -126,6 +126,17 @@ def test_more_rows_than_there_is_room_for_are_refused(target: Target) -> None:
     with pytest.raises(ValueError):
         target.evaluate([(0, tokens(PREFILL_CHUNK + 1))], last_only=True)
     assert [target.committed(sequence) for sequence in range(3)] == [MAX_ROWS] * 3
+
+
+def test_a_sequence_cannot_outgrow_its_context(target: Target) -> None:
+    for begin in range(0, 640, 320):
+        target.evaluate([(0, tokens(320, begin))], last_only=True)
+    held = list(target.tokens())
+    for n in (1, 2):
+        with pytest.raises(ContextTooSmall, match="The context holds 640 tokens"):
+            target.evaluate([(1, tokens(3)), (0, tokens(n))])
+    assert target.tokens() == held and target.committed(1) == 0
+    target.evaluate([(1, tokens(3))])
 
 
 # --- features ---------------------------------------------------------------------------------------------------------
@@ -282,14 +293,14 @@ def test_what_it_says_of_itself(tiny_models: TinyModels) -> None:
     with closing(Target(header, context=300, threads=1)) as target:
         info = target.info
         assert (info.architecture, info.quantisation, info.layers, info.hidden_size) == ("llama", "F32", 6, 96)
-        assert (info.context_served, info.context_trained, info.vocabulary) == (300, 4096, 260)
+        assert (info.context_served, info.context_trained, info.vocabulary) == (300, 4096, 261)
         assert info.file_bytes == header.file_bytes == tiny_models.wandering.stat().st_size
         assert info.parameters * 4 == sum(tensor.nbytes for tensor in header.tensors.values()) == target.weight_bytes
         assert info.device == target.device_name
         assert target.embeddings is not None and target.head is not None
         for tensor, name in ((target.embeddings, b"token_embd.weight"), (target.head, b"output.weight")):
             struct = ggml.read(tensor)
-            assert struct.name == name and list(struct.ne[:2]) == [96, 260]
+            assert struct.name == name and list(struct.ne[:2]) == [96, 261]
 
 
 def test_tied_embeddings_are_head_and_embeddings(tmp_path: Path) -> None:
