@@ -4,8 +4,8 @@
 
 Prints, from one run: our draft step and libllama's own `dflash` graph for the same file at block lengths 4, 8 and
 16, alternating (medians, and the median of the ratios); per draft length the milliseconds and the share of a cycle
-that are neither in ggml nor in libllama; and baseline mode against a bare loop of `llama_decode` and argmax. A machine that does
-something else meanwhile makes all figures worthless.
+that are neither in ggml nor in libllama; and baseline mode against a bare loop of `llama_decode` and argmax. A machine
+that does something else meanwhile makes all figures worthless.
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ def test_the_draft_length_may_change_from_cycle_to_cycle(pair: Pair) -> None:
 def test_accepted_drafts_count_in_the_penalties_of_those_behind(
     tiny_models: TinyModels, device: Device, last_n: int
 ) -> None:
-    """The ring has 16 letters: of the 15 newest none comes next, but among 20 there is the next one, and it is not said."""
+    """The ring has 16 letters: of the 15 newest none comes next, but among 20 there is the next, and it is not said."""
     settings = SamplerSettings(temperature=0.0, presence_penalty=300, penalty_last_n=last_n)
     with ExitStack() as own:
         pair = Pair(own, tiny_models.counting, tiny_models.counting_v2, device)
