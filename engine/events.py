@@ -141,7 +141,7 @@ class PromptProgress:
 
 @dataclass(frozen=True, slots=True)
 class ContextNotice:
-    """Something a person should know about the context. `kind`: "nearly_full" or "dropped"."""
+    """Something a person should know about the context. `kind`: "nearly_full", "dropped" or "drafter"."""
 
     kind: str
     used: int

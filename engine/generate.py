@@ -71,6 +71,8 @@ def run_cycle(target: Target, drafter: Drafter | None, streams: Sequence[Stream]
                 max(streams[index].drafts for index in drafting) + 1,
             )
             for index, lattice in zip(drafting, lattices):
+                if not lattice.is_usable:
+                    continue  # a damaged drafter: a plain pass for this one
                 sampler = streams[index].sampler
                 temperature = sampler.settings.temperature
                 path = sampled_path(lattice, temperature, sampler.rng) if temperature > 0 else greedy_path(lattice)
@@ -200,7 +202,7 @@ def answer(
         yield Tokens((anchor,), (0,), texts[-1])
 
     shown = time.perf_counter()
-    warned = False
+    warned = told = False
     while True:
         if stopped:
             reason = StopReason.STOP_TOKEN
@@ -217,6 +219,13 @@ def answer(
             break
         stream.drafts = max(0, min(request.drafts, limit - len(ids) - 1, room - 1, MAX_ROWS - 1))
         (outcome,), took = run_cycle(target, drafter, (stream,))
+        if stream.drafts and not outcome.drafted and drafter is not None and not told:
+            told = True
+            sentence = (
+                f"The drafter {drafter.file_name} computes values that are not numbers, so nothing is drafted; its file "
+                "may be damaged: download it again."
+            )
+            yield ContextNotice("drafter", target.committed(sequence), target.context, sentence)
         tokens = outcome.tokens
         origins = (*range(1, outcome.accepted + 1), 0)
         for index, token in enumerate(tokens):

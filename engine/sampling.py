@@ -55,10 +55,10 @@ def draw(weights: npt.NDArray[np.float64], u: float) -> int:
 def check_settings(settings: SamplerSettings) -> None:
     """Raises SettingsError, with a sentence naming the setting, its value and its range."""
 
-    def number(name: str, allowed: str, low: float, high: float = math.inf, *, above: bool = False) -> None:
+    def number(name: str, allowed: str, low: float, high: float = math.inf) -> None:
         value = getattr(settings, name)
         good = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-        if not (good and low <= value <= high and not (above and value == low)):
+        if not (good and low <= value <= high):
             raise SettingsError(f"The sampler setting {name} is {value!r}; it must be {allowed}.")
 
     def whole(name: str, allowed: str, low: int) -> None:
@@ -70,9 +70,9 @@ def check_settings(settings: SamplerSettings) -> None:
     whole("top_k", "a whole number: 0 (off) or more", 0)
     number("top_p", "between 0 and 1 (off)", 0, 1)
     number("min_p", "between 0 (off) and 1", 0, 1)
-    number("repetition_penalty", "a positive number (1 is off)", 0, above=True)
-    number("presence_penalty", "a number (0 is off)", -math.inf)
-    number("frequency_penalty", "a number (0 is off)", -math.inf)
+    number("repetition_penalty", "between 0.01 and 100 (1 is off)", 0.01, 100)
+    number("presence_penalty", "between -1000 and 1000 (0 is off)", -1000, 1000)
+    number("frequency_penalty", "between -1000 and 1000 (0 is off)", -1000, 1000)
     whole("penalty_last_n", "a whole number: -1 (all tokens), 0 (off) or more", -1)
     if settings.seed is not None:
         whole("seed", "a whole number, 0 or more, or left out", 0)

@@ -32,6 +32,12 @@ class Lattice:
     first: npt.NDArray[np.float32] | None = None  # [k]
     rest: npt.NDArray[np.float32] | None = None  # [P-1, k, k]
 
+    @property
+    def is_usable(self) -> bool:
+        """Whether all scores are numbers. A damaged drafter file gives others, and no distribution follows from them."""
+        scores = (self.unary, self.first, self.rest)
+        return all(np.isfinite(part).all() for part in scores if part is not None)
+
     def rows(self, taken: list[int]) -> npt.NDArray[np.float32]:
         """[P, k]: each position's scores behind the predecessor on the path of the candidates `taken` [P]."""
         if self.first is None or self.rest is None:

@@ -57,9 +57,9 @@ def verify_sampled(
     for i, draft in enumerate(drafts):
         draft, row = int(draft), next(rows)
         proposed = 1.0 if q is None else q[i].probability(draft)
-        if proposed == 0:
+        if not proposed > 0:  # nor may it be no number at all: every comparison with that is false
             raise ValueError(f"draft {i + 1} (token {draft}) has no probability in the distribution it was drawn from")
-        if rng.random() * proposed >= row.probability(draft):
+        if not rng.random() * proposed < row.probability(draft):
             return Verdict(i, _correction(row, Distribution.point(draft) if q is None else q[i], rng))
     return Verdict(len(drafts), next(rows).sample(rng))
 
