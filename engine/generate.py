@@ -222,8 +222,8 @@ def answer(
         if stream.drafts and not outcome.drafted and drafter is not None and not told:
             told = True
             sentence = (
-                f"The drafter {drafter.file_name} computes values that are not numbers, so nothing is drafted; its file "
-                "may be damaged: download it again."
+                f"The drafter {drafter.file_name} computes values that are not numbers, so nothing is drafted; "
+                "its file may be damaged: download it again."
             )
             yield ContextNotice("drafter", target.committed(sequence), target.context, sentence)
         tokens = outcome.tokens

@@ -34,7 +34,7 @@ class Lattice:
 
     @property
     def is_usable(self) -> bool:
-        """Whether all scores are numbers. A damaged drafter file gives others, and no distribution follows from them."""
+        """Whether all scores are numbers. A damaged drafter gives others, and no distribution follows from them."""
         scores = (self.unary, self.first, self.rest)
         return all(np.isfinite(part).all() for part in scores if part is not None)
 

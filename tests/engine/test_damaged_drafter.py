@@ -19,8 +19,8 @@ from tests.engine.conftest import TinyModels
 
 
 def _damaged(path: Path, version: int, **changes: Any) -> Path:
-    hidden_size = DrafterConfig.from_header(read_header(tiny_chat.wandering_drafter(path, version, **changes))).hidden_size
-    nan = np.full(hidden_size, np.nan, np.float32)
+    sound = DrafterConfig.from_header(read_header(tiny_chat.wandering_drafter(path, version, **changes)))
+    nan = np.full(sound.hidden_size, np.nan, np.float32)
     return tiny_chat.wandering_drafter(path, version, tensors={"output_norm.weight": nan}, **changes)
 
 
@@ -29,10 +29,11 @@ def _damaged(path: Path, version: int, **changes: Any) -> Path:
 def test_the_answer_is_the_targets_and_it_is_said(
     tiny_models: TinyModels, tmp_path: Path, mode: Mode, temperature: float
 ) -> None:
-    damaged = [_damaged(tmp_path / "v1.gguf", 1, own_embeddings=False), _damaged(tmp_path / "v2.gguf", 2)]
+    v1 = _damaged(tmp_path / "v1.gguf", 1, own_embeddings=False)
+    v2 = _damaged(tmp_path / "v2.gguf", 2)
     sampler = SamplerSettings(temperature, top_k=8, seed=7)
     answers: list[list[Event]] = []
-    with opened(tiny_models.wandering, *damaged) as session:
+    with opened(tiny_models.wandering, v1, v2) as session:
         for used in (Mode.BASELINE, mode):
             session.reset()
             answers.append(list(session.ask("hello", mode=used, sampler=sampler, max_tokens=24)))
