@@ -38,7 +38,7 @@ def open_window(settings: LoadSettings) -> int:
     """Show the window until it is closed; returns the exit status."""
     from PySide6.QtWidgets import QApplication
 
-    from app import theme
+    from app import clipboard, theme
     from app.engine_thread import EngineThread
     from app.window import ChatWindow
 
@@ -52,6 +52,7 @@ def open_window(settings: LoadSettings) -> int:
         return application.exec()
     finally:
         engine.close()  # where the program was quit without closing the window
+        clipboard.hand_over()
 
 
 def drafters_by_mode(drafters: Sequence[str]) -> dict[Mode, str]:

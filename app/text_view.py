@@ -22,6 +22,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QFrame, QSizePolicy, QTextEdit, QWidget
 
+from app import clipboard
 from app.markdown import Block, Kind, spans
 from app.theme import code_font, font, px
 
@@ -85,9 +86,8 @@ class TextView(QTextEdit):
 
     def createMimeDataFromSelection(self) -> QMimeData:
         """Copy text, not its looks. (Qt's own would turn no-break spaces into spaces.)"""
-        mime = QMimeData()
-        mime.setText(self.textCursor().selectedText().replace("\u2029", "\n").replace(LINE_SEPARATOR, "\n"))
-        return mime
+        text = self.textCursor().selectedText()
+        return clipboard.plain_text(text.replace("\u2029", "\n").replace(LINE_SEPARATOR, "\n"))
 
 
 class VerbatimView(TextView):

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 from shiboken6 import isValid
 
-from app import theme
+from app import clipboard, theme
 from app.engine_thread import EngineThread
 from app.state import Phase
 from app.window import ChatWindow
@@ -27,9 +27,10 @@ WAIT_MS = 300_000  # a limit for a test that hangs, not a measurement
 
 
 @pytest.fixture(scope="session", autouse=True)
-def application(qapp: QApplication) -> QApplication:
+def application(qapp: QApplication) -> Iterator[QApplication]:
     theme.prepare(qapp)
-    return qapp
+    yield qapp
+    clipboard.hand_over()
 
 
 @pytest.fixture(autouse=True)
