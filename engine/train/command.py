@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
         import gguf  # noqa: F401
         import torch  # noqa: F401
     except ImportError as error:
-        print(f"Training needs {error.name}; install it with: pip install 'dflash-chat[train]'", file=sys.stderr)
+        print(f"Training needs {error.name}; install it with: {sys.executable} -m pip install torch==2.13.0 gguf", file=sys.stderr)
         return 2
     from engine.train.recipe import Run
 

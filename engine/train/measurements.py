@@ -78,7 +78,7 @@ class Evaluation:
                     found = answers(self._target, drafter, questions, self._tokens, temperature)
             return [asdict(answer) for answer in found]
 
-        key = ("answers", state_of(path), name, str(len(questions)), f"{temperature}", without)
+        key = ("answers", state_of(path), name, f"{len(questions)} of {self._tokens}", f"{temperature}", without)
         return [_answer(fields) for fields in self._kept.once(key, measure)]
 
     def accuracy(self, path: Path, conversations: Sequence[tuple[Sequence[int], int]]) -> Accuracy:

@@ -275,7 +275,7 @@ class Run:
             "training.conversations": len(examples),
             "training.tokens": int(sum(len(e.ids) - e.start for e in examples)),
             "training.steps": training.step,
-            "training.blocks": training.step * training.settings.sequences * training.settings.anchors,
+            "training.blocks": training.blocks,
             "training.seconds": int(training.seconds),
             "training.questions": ", ".join(sorted({c.kind for c in learned})),
         }

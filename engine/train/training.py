@@ -90,6 +90,7 @@ class Training:
         self._common = np.argsort(-frequency, kind="stable")[: settings.frequent]
         self._checkpoint = checkpoint
         self.step = 0
+        self.blocks = 0
         self.seconds = 0.0
         self.trainees = {name: self._trainee(config, weights) for name, (config, weights) in configs.items()}
         if checkpoint.exists():
@@ -117,6 +118,7 @@ class Training:
         state = {
             "step": self.step,
             "seconds": self.seconds,
+            "blocks": self.blocks,
             "trainees": {
                 name: (t.weights, t.optimiser.state_dict(), t.losses, t.measurements)
                 for name, t in self.trainees.items()
@@ -128,7 +130,7 @@ class Training:
 
     def _resume(self) -> None:
         state: dict[str, Any] = torch.load(self._checkpoint, weights_only=False)
-        self.step, self.seconds = state["step"], state["seconds"]
+        self.step, self.seconds, self.blocks = state["step"], state["seconds"], state.get("blocks", 0)
         for name, (weights, optimiser, losses, measurements) in state["trainees"].items():
             trainee = self.trainees[name]
             with torch.no_grad():
@@ -158,6 +160,7 @@ class Training:
             for trainee in self.trainees.values():
                 self._learn(trainee, blocks, np.random.default_rng([self.settings.seed, self.step, 2]))
             self.step += 1
+            self.blocks += blocks.starts.size
             self.seconds += time.monotonic() - began
             if held_out and self.seconds - measured >= self.settings.measure_seconds:
                 measured = self.seconds

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from engine import commands
+from engine import catalog, commands
 from engine.cli import build_parser, main
-from engine.events import Mode
+from engine.embedded import PART
+from engine.events import Event, LoadProgress, Mode, PromptProgress
 
 if TYPE_CHECKING:
     from tests.conftest import DrafterFiles
@@ -38,8 +39,9 @@ Command = Callable[..., Said]
 
 @pytest.fixture
 def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
-    """Run a command line in this process."""
+    """Run a command line in this process, without the drafters that come with the program."""
     monkeypatch.delenv(commands.DEBUG_VARIABLE, raising=False)
+    monkeypatch.setattr("engine.catalog.drafter_folders", lambda: (catalog.user_drafter_folder(),))
 
     def run(*words: str | Path) -> Said:
         try:
@@ -127,7 +129,8 @@ def test_a_system_prompt_reaches_the_model(command: Command, target_file: Path) 
 
 
 def test_ctrl_c_ends_the_answer_and_still_prints_the_statistics(target_file: Path) -> None:
-    program = [sys.executable, "-m", "engine", "run", "Count from one to a thousand, in words.", "--threads", "1"]
+    words = ("run", "Count from one to a thousand, in words.", "--mode", "baseline", "--threads", "1")
+    program = [sys.executable, "-m", "engine", *words]
     process = subprocess.Popen(program, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None and process.stdout.read(1)
     process.send_signal(signal.SIGINT)
@@ -232,6 +235,11 @@ def test_a_context_that_is_too_small(command: Command, target_file: Path) -> Non
         (("--top-k", "2.5"), "not a whole number"),
         (("--max-tokens", "0"), "not a whole number of at least 1"),
         (("--repetition-penalty", "0"), "not a number above 0"),
+        (("--threads", "0"), "not a whole number from 1 to"),
+        (("--threads", "10000000"), "not a whole number from 1 to"),
+        (("--threads", "1" + 20 * "0"), "not a whole number from 1 to"),
+        (("--model", ""), "--model: No file name was given"),
+        (("--drafter", " "), "--drafter: No file name was given"),
         (("--mode", "fast"), "dflash2"),
         (("--no-such-option",), "--no-such-option"),
     ],
@@ -239,6 +247,109 @@ def test_a_context_that_is_too_small(command: Command, target_file: Path) -> Non
 def test_wrong_options_get_a_sentence(command: Command, words: tuple[str, ...], part: str) -> None:
     said = command("run", "Hello", *words)
     assert is_one_sentence(said) and part in said.err and "--help" in said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (("--seed", "-1"), "--seed is -1; it must be"),
+        (("--presence-penalty", "inf"), "--presence-penalty is inf; it must be"),
+        (("--penalty-last-n", "-2"), "--penalty-last-n is -2; it must be"),
+    ],
+)
+def test_sampler_settings_are_checked_before_anything_is_loaded(
+    command: Command, words: tuple[str, ...], part: str
+) -> None:
+    said = command("run", "Hello", "--model", "gone.gguf", *words)
+    assert is_one_sentence(said) and part in said.err
+
+
+@pytest.mark.parametrize(
+    ("redirection", "part"), [("<&-", "The prompt is empty"), ("0> /dev/null", "cannot be read from stdin")]
+)
+def test_no_standard_input(redirection: str, part: str) -> None:
+    said = in_shell(f"run - {redirection}")
+    assert is_one_sentence(said) and part in said.err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_outputs_that_take_nothing() -> None:
+    fixture = FIXTURES / "dflash2.gguf"
+    said = in_shell(f"inspect '{fixture}' > /dev/full")
+    assert is_one_sentence(said) and said.err.startswith("The output cannot be written (")
+    assert in_shell(f"inspect '{fixture}' >&-") == (0, "", "")
+    status, out, err = in_shell(f"inspect '{fixture}' 2>&-")
+    assert (status, err) == (0, "") and "DFlash 2" in out
+    assert in_shell("inspect gone.gguf 2> /dev/full") == (2, "", "")
+
+
+def in_shell(words: str) -> Said:
+    line = f"'{sys.executable}' -m engine {words}"
+    ran = subprocess.run(line, cwd=ROOT, shell=True, capture_output=True, text=True)
+    return Said(ran.returncode, ran.stdout, ran.stderr)
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "said"),
+    [
+        (KeyboardInterrupt(), 130, "Stopped.\n"),
+        (
+            ModuleNotFoundError("No module named 'numpy'"), 2,
+            "The environment is incomplete (No module named 'numpy'); run python3 start.py again.\n",
+        ),
+    ],
+)
+def test_imports_that_are_interrupted_or_fail(
+    command: Command, monkeypatch: pytest.MonkeyPatch, error: BaseException, status: int, said: str
+) -> None:
+    def fails(_words: list[str]) -> int:
+        raise error
+
+    monkeypatch.setattr("engine.cli._obey", fails)
+    assert command("run", "Hello") == (status, "", said)
+
+
+def test_progress_is_told_in_lines_where_there_is_no_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events: tuple[Event, ...] = (PromptProgress(2, 5), PromptProgress(4, 5), PromptProgress(5, 5))
+    shown = commands._Shown(stream=False, context=64)
+    for event in events:
+        shown.event(event)
+    assert capsys.readouterr().err == ""  # it was fast
+    monkeypatch.setattr(commands, "PROGRESS_SECONDS", 0)
+    shown = commands._Shown(stream=False, context=64)
+    events += (LoadProgress(PART, 0.0), LoadProgress(PART, 0.5), LoadProgress(PART, 1.0))
+    for event in events:
+        shown.event(event)
+    assert capsys.readouterr().err.splitlines() == [
+        "reading the prompt: 40 %", "reading the prompt: 80 %", "Preparing the embedded model (this happens once)…",
+        "preparing the embedded model: 0 %", "preparing the embedded model: 50 %",
+    ]  # fmt: skip
+
+
+def test_what_is_not_used_as_given_is_said(
+    command: Command, target_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commands, "DEFAULT_MAX_TOKENS", 4)
+    given = ("--mode", "baseline", "--draft-length", "3", "--context", "8193", "--threads", "1")
+    said = command("run", "Write a haiku about rain.", *given)
+    assert said.status == 0
+    assert said.err.splitlines()[:-1] == [
+        "The model was trained for 8192 tokens of context; that is used.",
+        "The draft length is not used: the mode baseline does not draft.",
+        "Stopped after 4 tokens; --max-tokens allows more.",
+    ]
+
+
+def test_a_prompt_without_run_before_it(command: Command) -> None:
+    said = command("Write a haiku")
+    assert is_one_sentence(said) and 'run "' in said.err
+
+
+def test_the_version(command: Command) -> None:
+    said = command("--version")
+    assert said.status == 0 and re.fullmatch(r"dflash-chat \d+\.\d+\.\d+\n", said.out)
 
 
 def test_what_nobody_foresaw_is_a_sentence_too_unless_the_whole_story_is_wanted(
@@ -269,9 +380,17 @@ def test_inspect_tells_a_target_from_a_drafter(command: Command, target_file: Pa
 
 def test_inspect_says_what_is_wrong(command: Command, tmp_path: Path) -> None:
     (tmp_path / "notes.gguf").write_text("not a model at all")
-    for name in ("notes.gguf", "gone.gguf"):
-        said = command("inspect", tmp_path / name)
-        assert said.status == 1 and name in said.out and said.err == ""
+    said = command("inspect", tmp_path / "notes.gguf")
+    assert said.status == 1 and "notes.gguf" in said.out and said.err == ""
+
+
+def test_inspect_needs_a_file_to_look_at_and_targets_that_are_some(command: Command, tmp_path: Path) -> None:
+    for path, part in ((tmp_path / "gone.gguf", "does not exist"), (tmp_path, "is a folder")):
+        assert is_one_sentence(said := command("inspect", path)) and part in said.err
+        assert is_one_sentence(said := command("inspect", FIXTURES / "dflash2.gguf", "--target", path))
+        assert part in said.err
+    said = command("inspect", FIXTURES / "dflash2.gguf", "--target", FIXTURES / "dflash2.gguf")
+    assert is_one_sentence(said) and "not a chat model" in said.err
 
 
 def test_check_drafter_passes_its_own_record_and_fails_past_the_tolerance(command: Command) -> None:

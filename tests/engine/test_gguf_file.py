@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from engine.errors import ModelFileError
-from engine.gguf_file import Header, HeaderIncomplete, StringArray, read_header
+from engine.gguf_file import CannotOpen, Header, HeaderIncomplete, StringArray, read_header
 from engine.tensor_types import TENSOR_TYPES
 from tests.fixture_files import FIXTURES, FOLDER
 from tests.packaged_target import packaged_target
@@ -293,12 +293,21 @@ def test_no_gguf_file(tmp_path: Path, content: bytes, said: str) -> None:
 
 @pytest.mark.parametrize(
     ("version", "said"),
-    [(struct.pack(">I", 3), "big-endian"), (struct.pack("<I", 1), "version 1"), (struct.pack("<I", 4), "newer")],
+    [
+        (struct.pack(">I", 3), "big-endian"), (struct.pack("<I", 1), "version 1"), (struct.pack("<I", 4), "newer"),
+        (struct.pack("<I", 0), "damaged"), (struct.pack("<I", 101), "damaged"), (b"\x03\x00\x80\x00", "damaged"),
+    ],
 )
 def test_other_versions(tmp_path: Path, version: bytes, said: str) -> None:
     path = tmp_path / "model.gguf"
     path.write_bytes(b"GGUF" + version + bytes(64))
     assert said in refused(path)
+
+
+def test_no_file_name() -> None:
+    for nothing in ("", " "):
+        with pytest.raises(CannotOpen, match="No file name was given"):
+            read_header(nothing)
 
 
 def test_version_2_is_read(tmp_path: Path) -> None:

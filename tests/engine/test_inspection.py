@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from engine.gguf_file import CannotOpen
 from engine.inspection import Inspection, inspect
 from tests.drafter_files import write_drafter, write_target
 from tests.fixture_files import FIXTURES, FOLDER
@@ -101,7 +102,14 @@ def test_the_packaged_target(tmp_path: Path) -> None:
     assert not report.fits and len(report.unfit) == len(FIXTURES)
 
 
+def test_what_cannot_be_opened_is_an_error_and_no_finding(tmp_path: Path) -> None:
+    for path, said in ((tmp_path / "gone.gguf", "does not exist"), (tmp_path, "is a folder"), ("", "No file name")):
+        with pytest.raises(CannotOpen, match=said):
+            inspect(path, folders=[])
+
+
 def test_files_that_cannot_be_used(tmp_path: Path) -> None:
+    (tmp_path / "f.gguf").touch()
     markov = {"markov_w1.weight": np.zeros((256, 4), np.float32)}
     cases = {
         "dspark": (write_drafter(tmp_path / "a.gguf", version=1, tensors=markov), "another method"),
@@ -115,7 +123,7 @@ def test_files_that_cannot_be_used(tmp_path: Path) -> None:
             write_drafter(tmp_path / "e.gguf", version=2, metadata={"dflash.selector_rank": None}),
             "without 'dflash.selector_rank'",
         ),
-        "unreadable": (tmp_path / "gone.gguf", "does not exist"),
+        "unreadable": (tmp_path / "f.gguf", "is empty"),
     }
     for kind, (path, said) in cases.items():
         report = inspect(path, folders=[])

@@ -141,8 +141,9 @@ def new_training(tiny_file: Path, conversations: list[Conversation], checkpoint:
     header = read_header(str(tiny_file))
     target = TargetWeights(header)
     answers = [c.ids[c.start :] for c in conversations]
-    rows = draft_vocabulary(answers, DESIGN.draft_vocabulary, 260)
-    counts = np.bincount(np.concatenate(answers), minlength=260)[rows]
+    whole = len(target.embeddings)
+    rows = draft_vocabulary(answers, DESIGN.draft_vocabulary, whole)
+    counts = np.bincount(np.concatenate(answers), minlength=whole)[rows]
     configs = {}
     for mode in (Mode.DFLASH, Mode.DFLASH2):
         config = drafter_config(header, DESIGN, mode)
