@@ -37,7 +37,8 @@ from engine.events import (
     StopReason,
     TargetInfo,
     Tokens,
-)  # fmt: skip
+)
+from engine.train import command as train
 
 FAILED_CHECK = 1
 DEBUG_VARIABLE = "DFLASH_CHAT_DEBUG"
@@ -51,7 +52,6 @@ class OutputError(DFlashChatError):
 def carry_out(given: argparse.Namespace) -> int:
     """Run the command that was asked for; the exit status."""
     debug = given.debug or os.environ.get(DEBUG_VARIABLE, "") not in ("", "0")
-from engine.train import command as train
     if debug:
         logging.basicConfig(level=logging.DEBUG, format="%(name)s: %(message)s")
     for stream in (sys.stdout, sys.stderr):

@@ -63,7 +63,8 @@ def run(args: argparse.Namespace) -> int:
         import gguf  # noqa: F401
         import torch  # noqa: F401
     except ImportError as error:
-        print(f"Training needs {error.name}; install it with: {sys.executable} -m pip install torch==2.13.0 gguf", file=sys.stderr)
+        remedy = f"{sys.executable} -m pip install torch==2.13.0 gguf"
+        print(f"Training needs {error.name}; install it with: {remedy}", file=sys.stderr)
         return 2
     from engine.train.recipe import Run
 
