@@ -15,7 +15,7 @@ import re
 import sys
 from collections import deque
 from collections.abc import Iterator
-from ctypes import POINTER, c_bool, c_char, c_char_p, c_float, c_int, c_int32, c_int64, c_size_t, c_uint32, c_void_p
+from ctypes import POINTER, c_bool, c_char, c_char_p, c_float, c_int, c_int32, c_int64, c_size_t, c_void_p
 from typing import Any
 
 import llama_cpp
@@ -59,21 +59,6 @@ class TensorStruct(ctypes.Structure):
 
 class InitParams(ctypes.Structure):
     _fields_ = [("mem_size", c_size_t), ("mem_buffer", c_void_p), ("no_alloc", c_bool)]
-
-
-class ThreadpoolParams(ctypes.Structure):
-    _fields_ = [
-        ("cpumask", c_bool * 512),
-        ("n_threads", c_int),
-        ("prio", c_int),
-        ("poll", c_uint32),
-        ("strict_cpu", c_bool),
-        ("paused", c_bool),
-    ]
-
-
-class Feature(ctypes.Structure):
-    _fields_ = [("name", c_char_p), ("value", c_char_p)]
 
 
 def _libraries() -> Iterator[ctypes.CDLL]:
@@ -131,8 +116,6 @@ set_output = symbol("ggml_set_output", None, _T)
 new_tensor_4d = symbol("ggml_new_tensor_4d", _T, _P, c_int, c_int64, c_int64, c_int64, c_int64)
 new_graph_custom = symbol("ggml_new_graph_custom", _P, _P, c_size_t, c_bool)
 build_forward_expand = symbol("ggml_build_forward_expand", None, _P, _T)
-graph_n_nodes = symbol("ggml_graph_n_nodes", c_int, _P)
-graph_node = symbol("ggml_graph_node", _T, _P, c_int)
 op_name = symbol("ggml_op_name", c_char_p, c_int)
 
 add = symbol("ggml_add", _T, _P, _T, _T)
@@ -148,10 +131,8 @@ set_rows = symbol("ggml_set_rows", _T, _P, _T, _T, _T)
 argsort = symbol("ggml_argsort", _T, _P, _T, c_int)
 top_k = symbol("ggml_top_k", _T, _P, _T, c_int)
 concat = symbol("ggml_concat", _T, _P, _T, _T, c_int)
-cast = symbol("ggml_cast", _T, _P, _T, c_int)
 cont = symbol("ggml_cont", _T, _P, _T)
 permute = symbol("ggml_permute", _T, _P, _T, c_int, c_int, c_int, c_int)
-repeat_4d = symbol("ggml_repeat_4d", _T, _P, _T, c_int64, c_int64, c_int64, c_int64)
 reshape_4d = symbol("ggml_reshape_4d", _T, _P, _T, c_int64, c_int64, c_int64, c_int64)
 view_4d = symbol(
     "ggml_view_4d", _T, _P, _T, c_int64, c_int64, c_int64, c_int64, c_size_t, c_size_t, c_size_t, c_size_t
@@ -175,7 +156,6 @@ buffer_get_type = symbol("ggml_backend_buffer_get_type", _P, _P)
 buffer_clear = symbol("ggml_backend_buffer_clear", None, _P, ctypes.c_uint8)
 buffer_is_host = symbol("ggml_backend_buffer_is_host", c_bool, _P)
 buffer_set_usage = symbol("ggml_backend_buffer_set_usage", None, _P, c_int)
-buft_name = symbol("ggml_backend_buft_name", c_char_p, _P)
 buft_get_device = symbol("ggml_backend_buft_get_device", _P, _P)
 buft_alloc_buffer = symbol("ggml_backend_buft_alloc_buffer", _P, _P, c_size_t)
 tensor_set = symbol("ggml_backend_tensor_set", None, _T, _P, c_size_t, c_size_t)
@@ -212,20 +192,6 @@ def extra_buffer_types(device: int) -> list[int]:
     while listed and listed[len(found)]:
         found.append(listed[len(found)])
     return found
-
-
-def has_openmp(device: int) -> bool:
-    """Whether the CPU backend of `device` was built with OpenMP, which keeps its threads between computations."""
-    address = reg_get_proc_address(dev_backend_reg(device), b"ggml_backend_get_features")
-    if not address:
-        return False
-    features = ctypes.CFUNCTYPE(POINTER(Feature), c_void_p)(address)(dev_backend_reg(device))
-    index = 0
-    while features and features[index].name:
-        if features[index].name == b"OPENMP":
-            return bool(features[index].value == b"1")
-        index += 1
-    return False
 
 
 def set_threads(device: int, backend: int, threads: int) -> None:

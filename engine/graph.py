@@ -191,9 +191,6 @@ class Graph:
             joined = ggml.concat(self._context, joined, part, dimension)
         return joined
 
-    def cast(self, x: int, type_: int) -> int:
-        return ggml.cast(self._context, x, type_)  # type: ignore[no-any-return]
-
     def cont(self, x: int) -> int:
         return ggml.cont(self._context, x)  # type: ignore[no-any-return]
 

@@ -233,14 +233,11 @@ class Target:
         return found.get("embeddings"), head
 
     def _describe(self, header: Header) -> TargetInfo:
-        sizes: dict[str, int] = {}
-        for tensor in header.tensors.values():
-            sizes[tensor.type_name] = sizes.get(tensor.type_name, 0) + tensor.nbytes
         return TargetInfo(
             path=self.path,
-            name=str(header.metadata.get("general.name") or self.file_name),
+            name=header.name,
             architecture=self.architecture,
-            quantisation=max(sizes, key=lambda name: sizes[name]),
+            quantisation=header.quantisation,
             parameters=libllama.llama_model_n_params(self._model),
             file_bytes=header.file_bytes,
             context_served=self.context,
