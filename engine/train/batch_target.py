@@ -21,10 +21,6 @@ _REACH = 8.0  # logits further below the best than this have no weight that matt
 class BatchTarget(Target):
     """A target whose sequences do not see each other's cache."""
 
-    @property
-    def sequences(self) -> int:
-        return len(self._held)
-
     def _context_params(self, context: int, sequences: int) -> Any:
         params = super()._context_params(context, sequences)
         params.kv_unified = False

@@ -62,5 +62,5 @@ def batch(examples: Sequence[Example], anchors: int, drafted: int, rng: np.rando
         before = positions[:, :-1]
         soft_ids[i] = example.label_ids[before][..., :SOFT]
         weights = np.exp(example.label_logits[before][..., :SOFT].astype(np.float32))
-        soft[i] = weights / weights.sum(-1, keepdims=True)
+        soft[i] = weights / np.maximum(weights.sum(-1, keepdims=True), 1e-9)  # nothing was read behind the last token
     return Batch(features, starts, tokens, soft_ids, soft, valid)

@@ -15,10 +15,10 @@ from engine.drafter_config import DrafterConfig
 from engine.events import Mode
 from engine.gguf_file import Header, read_header
 from engine.graph import Device
+from engine.pictures import Line, line_chart
 from engine.target import Target
 from engine.train.evaluate import Answer, Question, acceptance_length, by_kind, by_position, ratio
 from engine.train.measurements import NO_CONVOLUTION, NO_SELECTOR, TEMPERATURES, Evaluation, Measurements
-from engine.train.pictures import Line, line_chart
 from engine.vocabulary import Message
 
 if TYPE_CHECKING:

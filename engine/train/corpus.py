@@ -2,14 +2,14 @@
 
 A drafter learns what its target would say, so the data are the target's own answers: half of them greedy, half sampled.
 Questions come from a file, are composed from patterns, or are written by the model behind its template's user header.
-Kept as shards of token ids in a folder; a run that was interrupted goes on behind its last shard. Knows nothing of
-drafters.
+What the target computes while it writes, its features and its own distribution at every token, is kept with the text:
+to read it all once more would take as long again. Kept as shards in a folder; a run that was interrupted goes on behind
+its last shard. Knows nothing of drafters.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from engine.errors import ModelFileError
 from engine.target import PREFILL_CHUNK
 from engine.train.batch_target import BatchTarget, best_tokens, turn_frame
+from engine.train.features import LABELS, Example, write_examples
 from engine.train.prompts import STARTERS, Prompt, composed
 from engine.vocabulary import Message, Vocabulary
 
@@ -42,30 +43,20 @@ class Conversation:
 
     @property
     def held_out(self) -> bool:
-        """Decided by the question alone, so that no question stands on both sides."""
-        digest = hashlib.sha256(self.ids[: self.start].astype("<i4").tobytes()).digest()
-        return int.from_bytes(digest[:4], "little") < _HELD_OUT * 2**32
+        return is_held_out(self.ids[: self.start])
+
+
+def is_held_out(question: NDArray[np.int32]) -> bool:
+    """Decided by the question alone, so that no question stands on both sides."""
+    digest = hashlib.sha256(question.astype("<i4").tobytes()).digest()
+    return int.from_bytes(digest[:4], "little") < _HELD_OUT * 2**32
 
 
 # --- shards -----------------------------------------------------------------------------------------------------------
 
 
-def write_shard(path: Path, conversations: Sequence[Conversation]) -> None:
-    part = path.with_suffix(".part")
-    with part.open("wb") as file:
-        np.savez_compressed(
-            file,
-            ids=np.concatenate([c.ids for c in conversations]).astype(np.int32),
-            lengths=np.array([len(c.ids) for c in conversations], np.int32),
-            starts=np.array([c.start for c in conversations], np.int32),
-            temperatures=np.array([c.temperature for c in conversations], np.float32),
-            kinds=np.array([c.kind for c in conversations]),
-        )
-    os.replace(part, path)
-
-
 def read_shard(path: Path) -> list[Conversation]:
-    """Also reads the form `ids`, `lens`, `rs`, `temp`, whose questions are the model's own."""
+    """The text of a shard. Also reads the form `ids`, `lens`, `rs`, `temp`, whose questions are the model's own."""
     with np.load(path) as data:
         try:
             if "lens" in data:
@@ -108,18 +99,28 @@ class _Slot:
     begin: int = 0  # of the question
     temperature: float = 1.0
     limit: int = 0  # of ids
+    features: list[NDArray[np.float16]] = field(default_factory=list)  # [n, F*H] of each pass
+    label_ids: list[NDArray[np.int32]] = field(default_factory=list)  # [LABELS] behind each token of the answer
+    label_logits: list[NDArray[np.float16]] = field(default_factory=list)
 
 
 class CorpusWriter:
     """Fills a folder with shards, `sequences` conversations at once."""
 
     def __init__(
-        self, target: BatchTarget, folder: Path, prompts: Sequence[Prompt], answer_tokens: int, seed: int
+        self,
+        target: BatchTarget,
+        layers: Sequence[int],
+        folder: Path,
+        prompts: Sequence[Prompt],
+        answer_tokens: int,
+        seed: int,
     ) -> None:
-        """`prompts` are asked once each; after them the model writes the questions itself."""
+        """`prompts` are asked once each; after them the model writes the questions itself. `layers` are tapped."""
         self._target = target
         self._folder = folder
         self._answer_tokens = answer_tokens
+        target.tap(layers)
         folder.mkdir(parents=True, exist_ok=True)
         self._shards = len(list(folder.glob("*.npz")))
         done = {c.ids[: c.start].tobytes() for c in read_corpus([folder])}
@@ -137,40 +138,46 @@ class CorpusWriter:
 
     def run(self, until: Callable[[int, int], bool]) -> None:
         """Go on until `until(conversations, tokens written in this run)`; it is asked after every step."""
-        finished: list[Conversation] = []
+        finished: list[Example] = []
         try:
             self._run(until, finished)
         finally:  # also when interrupted
             if finished:
                 self._write(finished)
 
-    def _run(self, until: Callable[[int, int], bool], finished: list[Conversation]) -> None:
+    def _run(self, until: Callable[[int, int], bool], finished: list[Example]) -> None:
         slots = [self._fresh() for _ in range(self._target.sequences)]
+        for i in range(len(slots)):
+            self._target.cut(i, 0)
         tokens = 0
         while not until(self.conversations, tokens):
-            rows = list(self._fitting(slots))
-            logits = self._target.evaluate(rows, last_only=True).logits  # [rows, V]
-            chosen = self._choose(logits, [slots[i].temperature if slots[i].start else 1.0 for i, _ in rows])
-            for (i, _), token in zip(rows, chosen):
-                tokens += 1
-                if self._advance(slots[i], int(token)):
-                    finished.append(self._conversation(slots[i]))
-                    self.conversations += 1
-                    self._target.cut(i, 0)
-                    slots[i] = self._fresh()
+            for rows in _passes(slots):
+                for i, token in zip((i for i, _ in rows), self._read(slots, rows)):
+                    tokens += 1
+                    if self._advance(slots[i], int(token)):
+                        finished.append(_example(slots[i]))
+                        self.conversations += 1
+                        self._target.cut(i, 0)
+                        slots[i] = self._fresh()
             if len(finished) >= SHARD:
                 self._write(finished)
 
-    def _fitting(self, slots: Sequence[_Slot]) -> Iterator[tuple[int, list[int]]]:
-        """What one pass can read: those that go on writing, and as many new prompts as there is room for."""
-        room = PREFILL_CHUNK
-        for i, slot in sorted(enumerate(slots), key=lambda pair: len(pair[1].todo)):
-            if len(slot.todo) <= room:
-                room -= len(slot.todo)
-                yield i, slot.todo
+    def _read(self, slots: Sequence[_Slot], rows: Sequence[tuple[int, list[int]]]) -> NDArray[np.int32]:
+        """Let the target read what is to be read, keep what it computed, and choose each one's next token."""
+        result = self._target.evaluate(rows, last_only=True)
+        features = np.concatenate(result.features, axis=1).astype(np.float16)  # [n, F*H]
+        ids, scores = best_tokens(result.logits, _TOP_K)
+        at = 0
+        for row, (i, read) in enumerate(rows):
+            slots[i].features.append(features[at : at + len(read)])
+            at += len(read)
+            if slots[i].start:
+                slots[i].label_ids.append(ids[row, :LABELS])
+                slots[i].label_logits.append((scores[row, :LABELS] - scores[row, 0]).astype(np.float16))
+        return self._choose(ids, scores, [slots[i].temperature if slots[i].start else 1.0 for i, _ in rows])
 
-    def _write(self, finished: list[Conversation]) -> None:
-        write_shard(self._folder / f"{self._shards:04}.npz", finished)
+    def _write(self, finished: list[Example]) -> None:
+        write_examples(self._folder / f"{self._shards:05}.npz", finished)
         self._shards += 1
         finished.clear()
 
@@ -209,9 +216,10 @@ class CorpusWriter:
         slot.limit = min(slot.start + self._answer_tokens, self._target.context)
         return False
 
-    def _choose(self, logits: NDArray[np.float32], temperatures: Sequence[float]) -> NDArray[np.int32]:
-        """One token for each row; questions are drawn at temperature 1."""
-        ids, scores = best_tokens(logits, _TOP_K)
+    def _choose(
+        self, ids: NDArray[np.int32], scores: NDArray[np.float32], temperatures: Sequence[float]
+    ) -> NDArray[np.int32]:
+        """One of the best tokens for each row; questions are drawn at temperature 1."""
         heat = np.array([max(t, 1e-6) for t in temperatures])[:, None]
         weights = np.exp((scores - scores[:, :1]) / heat)
         weights /= weights.sum(axis=1, keepdims=True)
@@ -223,9 +231,28 @@ class CorpusWriter:
         chosen: NDArray[np.int32] = ids[np.arange(len(ids)), at]
         return chosen
 
-    def _conversation(self, slot: _Slot) -> Conversation:
-        kind = slot.prompt.kind if slot.prompt else SELF_WRITTEN
-        return Conversation(np.array(slot.ids, np.int32), slot.start, slot.temperature, kind)
+
+def _passes(slots: Sequence[_Slot]) -> Iterator[list[tuple[int, list[int]]]]:
+    """First every prompt by itself, then one token of each that writes: passes whose rows keep their order."""
+    for i, slot in enumerate(slots):
+        if len(slot.todo) > 1:
+            yield [(i, slot.todo)]
+    writing = [(i, slot.todo) for i, slot in enumerate(slots) if len(slot.todo) == 1]
+    if writing:
+        yield writing
+
+
+def _example(slot: _Slot) -> Example:
+    """What was written and what the target computed; the last token was never read, so its row is zero."""
+    n = len(slot.ids)
+    read = np.concatenate(slot.features)
+    features = np.zeros((n, read.shape[1]), np.float16)
+    features[: len(read)] = read
+    label_ids, label_logits = np.zeros((n, LABELS), np.int32), np.full((n, LABELS), -np.inf, np.float16)
+    label_ids[slot.start - 1 : n - 1] = slot.label_ids
+    label_logits[slot.start - 1 : n - 1] = slot.label_logits
+    kind = slot.prompt.kind if slot.prompt else SELF_WRITTEN
+    return Example(np.array(slot.ids, np.int32), slot.start, kind, slot.temperature, features, label_ids, label_logits)
 
 
 def question(conversation: Conversation, vocabulary: Vocabulary) -> str:

@@ -6,7 +6,6 @@ resampling the prompts. Knows nothing of training; NumPy only.
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,10 +20,8 @@ from engine.drafter import Drafter
 from engine.drafter_weights import SharedTensors
 from engine.events import SamplerSettings
 from engine.generate import Stream, run_cycle
-from engine.gguf_file import read_header
 from engine.graph import Device
 from engine.sampling import Sampler
-from engine.selector import Lattice
 from engine.target import PREFILL_CHUNK, Target
 
 _RESAMPLED = 2000
@@ -55,16 +52,6 @@ class Accuracy:
     anchors: int
 
 
-class PlainChoice(Drafter):
-    """A DFlash 2 drafter whose selector is left out: each position proposes its likeliest token."""
-
-    def draft(
-        self, anchors: Sequence[int], sequences: Sequence[int] = (0,), block_length: int | None = None
-    ) -> list[Lattice]:
-        lattices = super().draft(anchors, sequences, block_length)
-        return [Lattice(lattice.candidates, lattice.unary, None, None) for lattice in lattices]
-
-
 @contextmanager
 def opened(path: Path, target: Target, device: Device, kind: type[Drafter] = Drafter) -> Iterator[Drafter]:
     """A drafter with what it shares of the target, which taps what the drafter reads."""
@@ -75,22 +62,6 @@ def opened(path: Path, target: Target, device: Device, kind: type[Drafter] = Dra
         yield drafter
     finally:
         drafter.close()
-
-
-def without_convolution(source: Path, copy: Path) -> Path:
-    """A copy of a DFlash 2 drafter whose convolutions are the identity."""
-    header = read_header(str(source))
-    shutil.copyfile(source, copy)
-    with copy.open("r+b") as file:
-        for name, info in header.tensors.items():
-            file.seek(info.offset)
-            if name.endswith("_conv_proj.weight"):
-                file.write(bytes(info.nbytes))  # every type reads zero bytes as zeros
-            elif name.endswith("_conv_base"):
-                base = np.zeros(info.shape, np.float32)
-                base[:, 0] = 1
-                file.write(base.tobytes())
-    return copy
 
 
 def read_prompt(target: Target, drafter: Drafter | None, ids: Sequence[int]) -> NDArray[np.float32]:

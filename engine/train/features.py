@@ -1,8 +1,8 @@
-"""Features and soft labels: each conversation read once by the target, through the tap that drafting uses.
+"""Features and soft labels: what the target computes at every token of a conversation, through the tap of inference.
 
 Beside the features of every position its best next tokens are kept, with their logits: the target's own distribution, a
-better label than the one token that happened to be chosen. Kept as shards in a folder; a run that was interrupted goes
-on behind its last shard.
+better label than the one token that happened to be chosen. The corpus keeps them as it is written; conversations that
+came as text are read once here. Kept as shards in a folder; a run that was interrupted goes on behind its last shard.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,9 @@ from numpy.typing import NDArray
 from engine.errors import ModelFileError
 from engine.target import Target
 from engine.train.batch_target import best_tokens
-from engine.train.corpus import Conversation
+
+if TYPE_CHECKING:
+    from engine.train.corpus import Conversation
 
 LABELS = 16  # tokens kept of each distribution
 SHARD = 48  # conversations
@@ -56,8 +59,9 @@ def extract(
     shards = [conversations[i : i + SHARD] for i in range(0, len(conversations), SHARD)]
     target.tap(layers)
     for number, shard in enumerate(shards):
-        if not (folder / f"{number:05}.npz").exists():
-            _write(target, shard, folder, number)
+        path = folder / f"{number:05}.npz"
+        if not path.exists():
+            write_examples(path, [_read(target, conversation) for conversation in shard])
         if on_progress is not None and not on_progress(number + 1, len(shards)):
             return number + 1
     return len(shards)
@@ -74,44 +78,45 @@ def _check(folder: Path, target: Target, layers: Sequence[int]) -> None:
         )
 
 
-def _write(target: Target, shard: Sequence[Conversation], folder: Path, number: int) -> None:
-    total = sum(len(c.ids) for c in shard)
+def _read(target: Target, conversation: Conversation) -> Example:
     width = len(target.taps) * target.hidden_size
-    features = np.empty((total, width), np.float16)
-    label_ids = np.zeros((total, LABELS), np.int32)
-    label_logits = np.full((total, LABELS), -np.inf, np.float16)
-    row = 0
-    for conversation in shard:
-        target.cut(0, 0)
-        for begin in range(0, len(conversation.ids), _READ_AT_ONCE):
-            ids = conversation.ids[begin : begin + _READ_AT_ONCE].tolist()
-            result = target.evaluate([(0, ids)])
-            end = row + len(ids)
-            for index, layer in enumerate(result.features):
-                features[row:end, index * target.hidden_size : (index + 1) * target.hidden_size] = layer
-            # only what follows the question is a label
-            first = min(max(conversation.start - 1 - begin, 0), len(ids))
-            if first < len(ids):
-                best, logits = best_tokens(result.logits[first:], LABELS)
-                label_ids[row + first : end] = best
-                label_logits[row + first : end] = logits - logits[:, :1]
-            row = end
+    n = len(conversation.ids)
+    features = np.empty((n, width), np.float16)
+    label_ids, label_logits = np.zeros((n, LABELS), np.int32), np.full((n, LABELS), -np.inf, np.float16)
     target.cut(0, 0)
-    path = folder / f"{number:05}.features.npy"
-    np.save(path, features)
-    part = folder / f"{number:05}.part"
+    for begin in range(0, n, _READ_AT_ONCE):
+        ids = conversation.ids[begin : begin + _READ_AT_ONCE].tolist()
+        end = begin + len(ids)
+        result = target.evaluate([(0, ids)])
+        np.concatenate(result.features, axis=1, out=features[begin:end], casting="same_kind")
+        first = max(conversation.start - 1, begin)  # only what follows the question is a label
+        if first < end:
+            best, logits = best_tokens(result.logits[first - begin :], LABELS)
+            label_ids[first:end] = best
+            label_logits[first:end] = logits - logits[:, :1]
+    target.cut(0, 0)
+    return Example(
+        conversation.ids, conversation.start, conversation.kind, conversation.temperature, features, label_ids,
+        label_logits,
+    )  # fmt: skip
+
+
+def write_examples(path: Path, examples: Sequence[Example]) -> None:
+    """A shard `path` (.npz) with its features beside it. It is there as a whole or not at all."""
+    np.save(path.with_suffix(".features.npy"), np.concatenate([e.features for e in examples]))
+    part = path.with_suffix(".part")
     with part.open("wb") as file:
         np.savez(
             file,
-            ids=np.concatenate([c.ids for c in shard]).astype(np.int32),
-            lengths=np.array([len(c.ids) for c in shard], np.int32),
-            starts=np.array([c.start for c in shard], np.int32),
-            temperatures=np.array([c.temperature for c in shard], np.float32),
-            kinds=np.array([c.kind for c in shard]),
-            label_ids=label_ids,
-            label_logits=label_logits,
+            ids=np.concatenate([e.ids for e in examples]).astype(np.int32),
+            lengths=np.array([len(e.ids) for e in examples], np.int32),
+            starts=np.array([e.start for e in examples], np.int32),
+            temperatures=np.array([e.temperature for e in examples], np.float32),
+            kinds=np.array([e.kind for e in examples]),
+            label_ids=np.concatenate([e.label_ids for e in examples]),
+            label_logits=np.concatenate([e.label_logits for e in examples]),
         )
-    os.replace(part, folder / f"{number:05}.npz")
+    os.replace(part, path)
 
 
 def read_examples(folder: Path) -> list[Example]:

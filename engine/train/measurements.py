@@ -10,19 +10,18 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from engine.ablation import PlainChoice, without_convolution
 from engine.events import Mode
 from engine.graph import Device
 from engine.target import Target
 from engine.train.evaluate import (
     Accuracy,
     Answer,
-    PlainChoice,
     Question,
     accuracy,
     answers,
     opened,
     speed,
-    without_convolution,
 )
 
 TEMPERATURES = (0.0, 0.8)

@@ -21,7 +21,7 @@ Cache = list[tuple[Tensor, Tensor]]  # per layer keys and values, each [B, T, kv
 
 
 def linear(x: Tensor, weight: Tensor) -> Tensor:
-    """In the type of the weight, which training chooses to be bfloat16."""
+    """In the type of the weight, which training chooses."""
     return functional.linear(x.to(weight.dtype), weight).float()
 
 

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
+from engine.bench.suite import suite
+
 _DATA = json.loads(Path(__file__).with_name("words.json").read_text("utf-8"))
 _GAP = re.compile(r"\{(\w+)\}")
 
@@ -28,7 +30,11 @@ class Prompt:
 
 
 def composed(count: int, seed: int = 0) -> list[Prompt]:
-    """Up to `count` different prompts, the kinds taking turns, and in each kind its patterns."""
+    """Up to `count` different prompts, the kinds taking turns, and in each kind its patterns.
+
+    None is a question of the benchmark's suite, on which drafters are measured.
+    """
+    measured = {question.text for question in suite()}
     rng = np.random.default_rng(seed)
     words: Mapping[str, Sequence[str]] = _DATA["words"]
     sources = {kind: _in_turn(rng, patterns, words) for kind, patterns in _DATA["patterns"].items()}
@@ -39,7 +45,7 @@ def composed(count: int, seed: int = 0) -> list[Prompt]:
             text = next(sources[kind], None)
             if text is None:
                 del sources[kind]
-            elif len(prompts) < count:
+            elif len(prompts) < count and text not in measured:
                 prompts.setdefault(text, Prompt(kind, text))
     return list(prompts.values())
 

@@ -24,7 +24,7 @@ from engine.events import Mode
 from engine.gguf_file import Header, StringArray, read_header
 from engine.train import start
 from engine.train.batch_target import BatchTarget
-from engine.train.corpus import Conversation, CorpusWriter, mixed_prompts, read_corpus
+from engine.train.corpus import Conversation, CorpusWriter, is_held_out, mixed_prompts, read_corpus
 from engine.train.export import write_drafter
 from engine.train.features import Example, extract, read_examples
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from engine.train.training import Training
 
 STEPS = ("corpus", "features", "training", "export", "evaluation")
-_SHARES = {"corpus": 0.25, "features": 0.25, "training": 0.4, "export": 0.0, "evaluation": 0.1}  # of the time
+_SHARES = {"corpus": 0.35, "features": 0.1, "training": 0.45, "export": 0.0, "evaluation": 0.1}  # of the time
 _CONTEXT = 512  # tokens of one conversation
 _SEQUENCES = 16  # conversations written at once; also what it takes to get the logits of a whole pass
 _MIXED = 3 / 5  # of the conversations answer composed or given prompts
@@ -129,7 +129,9 @@ class Run:
             limit = self.left("corpus")
             # what is asked of the model, and a like number of its own questions, in the time there is
             asked = mixed_prompts(self.recipe.prompts, max(32, int(limit * _MIXED)), self.recipe.seed)
-            writer = CorpusWriter(target, self.work / "corpus", asked, self.recipe.answer_tokens, self.recipe.seed)
+            writer = CorpusWriter(
+                target, self.design.taps, self.work / "corpus", asked, self.recipe.answer_tokens, self.recipe.seed
+            )
             said = 0.0
 
             def until(conversations: int, tokens: int) -> bool:
@@ -146,18 +148,27 @@ class Run:
 
     def conversations(self) -> tuple[list[Conversation], list[Conversation]]:
         """(to learn from, held out), in the order of the files."""
-        paths = [Path(path) for path in self.recipe.corpora]
         own = self.work / "corpus"
-        found = read_corpus([*([own] if own.exists() else []), *paths])
-        found = [c for c in found if len(c.ids) - c.start >= _LEAST and len(c.ids) <= _CONTEXT]
-        if not found:
+        learned, held_out = self._conversations([*([own] if own.exists() else []), *self._ready])
+        if not learned:
             raise ModelFileError(
                 f"There is no conversation in {own}; give the step 'corpus' more time, or a ready corpus."
             )
+        return learned, held_out
+
+    @property
+    def _ready(self) -> list[Path]:
+        return [Path(path) for path in self.recipe.corpora]
+
+    def _conversations(self, paths: Sequence[Path]) -> tuple[list[Conversation], list[Conversation]]:
+        found = [c for c in read_corpus(paths) if _is_worth_it(len(c.ids), c.start)]
         return [c for c in found if not c.held_out], [c for c in found if c.held_out]
 
     def features(self) -> None:
-        learned, held_out = self.conversations()
+        """Of the ready corpora; the run's own has them."""
+        learned, held_out = self._conversations(self._ready)
+        if not learned:
+            return
         with self._clock("features") as seconds, self._target() as target:
             limit = self.left("features")
 
@@ -171,13 +182,16 @@ class Run:
     def training(self) -> None:
         import torch
 
+        from engine.train.training import keep_freed_memory
+
         torch.set_num_threads(self.recipe.threads)
+        keep_freed_memory()
         training = self._prepared()
         examples, held_out = self._examples()
         with self._clock("training"):
 
             def on_step(now: Training) -> bool:
-                losses = ", ".join(f"{name} {t.losses[-1][1]:.2f}" for name, t in now.trainees.items())
+                losses = ", ".join(f"{t.config.version.value} {t.losses[-1][1]:.2f}" for t in now.learning)
                 self.report(
                     "training", f"step {now.step}, {now.settings.seconds - now.seconds:.0f} s left, loss {losses}"
                 )
@@ -198,10 +212,15 @@ class Run:
         (self.work / "curves.json").write_text(json.dumps(curves), "utf-8")
 
     def _examples(self) -> tuple[list[Example], list[Example]]:
-        examples = read_examples(self.work / "features")
-        if not examples:
-            raise ModelFileError(f"There are no features in {self.work}; run the step 'features' first.")
-        return examples, [e for e in read_examples(self.work / "held-out") if e.temperature == 0]
+        """(to learn from, held out and greedy)"""
+        own = [e for e in read_examples(self.work / "corpus") if _is_worth_it(len(e.ids), e.start)]
+        learned = [e for e in own if not is_held_out(e.ids[: e.start])] + read_examples(self.work / "features")
+        held_out = [e for e in own if is_held_out(e.ids[: e.start])] + read_examples(self.work / "held-out")
+        if not learned:
+            raise ModelFileError(
+                f"There are no features in {self.work}; run the step 'corpus' or, for ready ones, 'features' first."
+            )
+        return learned, [e for e in held_out if e.temperature == 0][:64]
 
     def vocabulary(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The tokens that are drafted, and how often answers have them. Kept, so that it stays the same."""
@@ -249,6 +268,7 @@ class Run:
         training = self._prepared()
         if not training.step:
             raise ModelFileError(f"Nothing has been trained in {self.out}; run the step 'training' first.")
+        training.fork()
         for name, trainee in training.trainees.items():
             weights = {key: tensor.detach().numpy() for key, tensor in trainee.weights.items()}
             path = self.drafter_path(Mode(name))
@@ -297,6 +317,11 @@ class Run:
             yield target
         finally:
             target.close()
+
+
+def _is_worth_it(tokens: int, start: int) -> bool:
+    """A conversation of so many tokens whose answer begins at `start`."""
+    return tokens - start >= _LEAST and tokens <= _CONTEXT
 
 
 def mask_token(target: Header) -> int:

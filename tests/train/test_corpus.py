@@ -9,7 +9,7 @@ import pytest
 
 from engine.errors import ModelFileError
 from engine.train.batch_target import BatchTarget, best_tokens, turn_frame
-from engine.train.corpus import SELF_WRITTEN, Conversation, CorpusWriter, question, read_corpus, read_shard, write_shard
+from engine.train.corpus import SELF_WRITTEN, Conversation, CorpusWriter, question, read_corpus, read_shard
 from engine.train.features import LABELS, extract, read_examples
 from engine.train.prompts import STARTERS, Prompt, composed
 from engine.vocabulary import Message
@@ -24,7 +24,7 @@ def asked(count: int) -> list[Prompt]:
 
 
 def written(target: BatchTarget, folder: Path, prompts: list[Prompt], conversations: int) -> list[Conversation]:
-    writer = CorpusWriter(target, folder, prompts, 24, seed=0)
+    writer = CorpusWriter(target, TAPS, folder, prompts, 24, seed=0)
     writer.run(lambda done, _tokens: done >= conversations)
     return read_corpus([folder])
 
@@ -123,11 +123,14 @@ def test_repetitions_are_left_out_and_the_split_is_by_question(tmp_path: Path) -
     found = []
     for _ in range(400):
         ids = rng.integers(0, 200, 20).astype(np.int32)
-        found += [Conversation(ids, 8, 0.0, "x"), Conversation(ids.copy(), 8, 0.7, "x")]
         other = ids.copy()
         other[10:] = 1  # another answer to the same question
-        found.append(Conversation(other, 8, 0.0, "x"))
-    write_shard(tmp_path / "0000.npz", found)
+        found += [(ids, 0.0), (ids, 0.7), (other, 0.0)]
+    np.savez(
+        tmp_path / "0000.npz",
+        ids=np.concatenate([ids for ids, _ in found]), lengths=[20] * len(found), starts=[8] * len(found),
+        temperatures=[t for _, t in found], kinds=["x"] * len(found),
+    )  # fmt: skip
     kept = read_corpus([tmp_path])
     assert len(kept) == 800
     sides: dict[bytes, set[bool]] = {}
@@ -167,6 +170,25 @@ def test_features_and_labels_are_those_of_reading_the_conversation(batch_target:
         assert example.label_ids.shape == (len(c.ids), LABELS)
         assert (example.label_logits[answer, 0] == 0).all()
         batch_target.cut(0, 0)
+
+
+def test_what_is_kept_while_writing_is_what_reading_gives(batch_target: BatchTarget, tmp_path: Path) -> None:
+    """Prompts and single tokens of many sequences, each in the right row."""
+    for prompts in (asked(20), []):
+        folder = tmp_path / str(len(prompts))
+        conversations = written(batch_target, folder, prompts, 20)
+        batch_target.cut(0, 0)  # what was still being written
+        for c, kept in zip(conversations, read_examples(folder)):
+            assert (kept.ids.tolist(), kept.start, kept.temperature) == (c.ids.tolist(), c.start, c.temperature)
+            result = batch_target.evaluate([(0, c.ids.tolist())])
+            expected = np.concatenate(result.features, axis=1)
+            scale = abs(expected).max()
+            assert np.allclose(kept.features[:-1], expected[:-1], atol=5e-3 * scale)
+            assert (kept.features[-1] == 0).all()
+            answer = slice(c.start - 1, len(c.ids) - 1)
+            assert (kept.label_ids[answer, 0] == result.logits[answer].argmax(axis=1)).mean() > 0.8
+            assert np.isneginf(kept.label_logits[: c.start - 1]).all()
+            batch_target.cut(0, 0)
 
 
 def test_features_go_on_behind_the_last_shard_and_refuse_other_layers(

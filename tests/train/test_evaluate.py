@@ -8,15 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from engine.ablation import PlainChoice, without_convolution
 from engine.drafter import Drafter
 from engine.events import Mode, SamplerSettings
 from engine.gguf_file import read_header
 from engine.graph import Device
+from engine.pictures import line_chart
 from engine.target import Target
 from engine.train import evaluate
-from engine.train.evaluate import Answer, PlainChoice, Question, acceptance_length, by_kind, by_position, ratio
+from engine.train.evaluate import Answer, Question, acceptance_length, by_kind, by_position, ratio
 from engine.train.measurements import Measurements
-from engine.train.pictures import line_chart
 from engine.vocabulary import Message
 from tests.train.test_start_and_export import DESIGN, exported
 
@@ -82,7 +83,7 @@ def test_parts_of_a_drafter_are_left_out_and_the_text_stays(tiny_file: Path, dev
     header = read_header(str(tiny_file))
     path = tmp_path / "drafter.gguf"
     exported(header, path, Mode.DFLASH2)
-    plain = evaluate.without_convolution(path, tmp_path / "plain.gguf")
+    plain = without_convolution(path, tmp_path / "plain.gguf")
     target = Target(header, context=256, threads=1)
     try:
         question = Question("x", tuple(target.vocabulary.render([Message("user", "What is 3 plus 4?")])))

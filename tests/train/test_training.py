@@ -129,7 +129,8 @@ def made(tiny_file: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[lis
     target = BatchTarget(read_header(str(tiny_file)), context=256, threads=1, sequences=16)
     try:
         prompts = [Prompt("sums", text) for text in QUESTIONS[::2]]
-        CorpusWriter(target, folder / "corpus", prompts, 48, 0).run(lambda done, _tokens: done >= len(prompts))
+        writer = CorpusWriter(target, DESIGN.taps, folder / "corpus", prompts, 48, 0)
+        writer.run(lambda done, _tokens: done >= len(prompts))
         conversations = [c for c in read_corpus([folder / "corpus"]) if len(c.ids) - c.start > 8]
         extract(target, DESIGN.taps, [c for c in conversations if not c.held_out], folder / "features")
     finally:
@@ -137,7 +138,9 @@ def made(tiny_file: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[lis
     return conversations, folder / "features"
 
 
-def new_training(tiny_file: Path, conversations: list[Conversation], checkpoint: Path, seconds: float) -> Training:
+def new_training(
+    tiny_file: Path, conversations: list[Conversation], checkpoint: Path, seconds: float, fork: float = 0.0
+) -> Training:
     header = read_header(str(tiny_file))
     target = TargetWeights(header)
     answers = [c.ids[c.start :] for c in conversations]
@@ -150,7 +153,9 @@ def new_training(tiny_file: Path, conversations: list[Conversation], checkpoint:
         configs[mode.value] = (
             config, initial_weights(config, target, DESIGN.sources, np.ones(2, np.float32), rows, seed=0)
         )  # fmt: skip
-    settings = Settings(seconds, sequences=4, anchors=12, learning_rate=3e-3, frequent=200, others=16, warm_up=1e-3)
+    settings = Settings(
+        seconds, sequences=4, anchors=12, learning_rate=3e-3, frequent=200, others=16, warm_up=1e-3, fork=fork
+    )
     return Training(configs, target.embeddings, target.head[rows], rows, counts, settings, checkpoint)
 
 
@@ -250,3 +255,30 @@ def test_both_versions_learn_from_the_same_number_of_steps(
         (measured,) = trainee.measurements
         assert 1 <= measured.acceptance <= DESIGN.block
         assert all(a <= b for a, b in zip(measured.top1, measured.top_k))
+
+
+def test_at_the_fork_dflash_2_takes_over_what_dflash_has_learnt(
+    tiny_file: Path, made: tuple[list[Conversation], Path], tmp_path: Path
+) -> None:
+    conversations, features = made
+    examples = read_examples(features)
+    training = new_training(tiny_file, conversations, tmp_path / "training.pt", 3600, fork=0.5)
+    first, second = training.trainees.values()
+    training.run(examples, [], lambda now: now.step < 3)
+    assert training.learning == [first]
+    assert not second.losses
+
+    resumed = new_training(tiny_file, conversations, tmp_path / "training.pt", 3600, fork=0.0)
+    assert not resumed.forked
+    resumed.fork()
+    first, second = resumed.trainees.values()
+    assert [step for step, _, _ in second.losses] == [0, 1, 2]
+    for name, weight in first.weights.items():
+        assert torch.equal(weight, second.weights[name])
+        ours, theirs = first.optimiser.state[weight], second.optimiser.state[second.weights[name]]
+        assert torch.equal(ours["exp_avg"], theirs["exp_avg"])
+    blocks = batch(examples[:2], 4, DESIGN.block - 1, np.random.default_rng(0))
+    found = {name: resumed._drafted(t.config, t.weights, blocks) for name, t in resumed.trainees.items()}
+    assert (found["dflash"][1] == found["dflash2"][1]).all()
+    resumed.run(examples, [], lambda now: now.step < 5)
+    assert not torch.equal(first.weights["blk.0.attn_q.weight"], second.weights["blk.0.attn_q.weight"])
