@@ -15,8 +15,11 @@ import platformdirs
 from engine.drafter_config import check_pair, has_feature_tap, no_tap_sentence
 from engine.errors import ModelFileError
 from engine.events import Mode, ModeInfo
-from engine.file_kind import Kind, kind_of, require_drafter
-from engine.gguf_file import Header, read_header
+from engine.file_kind import Kind, kind_of, require_drafter, surely_no_drafter
+from engine.gguf_file import Header, peek_architecture, read_header
+from engine.hub_cache import HubCache
+from engine.imports import imported_files
+from engine.split_model import is_later_part
 
 DRAFTING_MODES = (Mode.DFLASH, Mode.DFLASH2)
 METHOD_NAMES = {Mode.BASELINE: "baseline", Mode.DFLASH: "DFlash", Mode.DFLASH2: "DFlash 2"}
@@ -31,6 +34,12 @@ def user_drafter_folder() -> Path:
 def drafter_folders() -> tuple[Path, ...]:
     """Where drafters are looked for: the user's own come before those that came with the program."""
     return user_drafter_folder(), Path(__file__).resolve().parent.parent / "models"
+
+
+def drafter_places() -> tuple[Path, ...]:
+    """Folders and files in which drafters are looked for: the user's own, imported, downloaded, then the program's."""
+    own, *program = drafter_folders()
+    return own, *imported_files(), *(path for _, path in HubCache().models()), *program
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +68,17 @@ def header_of(path: str | Path) -> Header:
     return _header_of(str(path), state.st_mtime_ns, state.st_size)
 
 
-def gguf_files(folders: Iterable[str | Path]) -> list[Path]:
-    """The .gguf files of the folders and the folders in them: folder by folder, the newest file first."""
+def gguf_files(places: Iterable[str | Path]) -> list[Path]:
+    """The .gguf files of the folders and the folders in them: folder by folder, the newest file first.
+
+    A place may be a file as well. Of a split model it is the first part.
+    """
     files: list[Path] = []
-    for folder in folders:
+    for place in map(Path, places):
         found: list[tuple[int, Path]] = []
-        for path in Path(folder).rglob("*"):
+        for path in [place] if place.is_file() else place.rglob("*"):
             try:
-                if path.suffix.lower() == ".gguf" and path.is_file():
+                if path.suffix.lower() == ".gguf" and not is_later_part(path.name) and path.is_file():
                     found.append((-path.stat().st_mtime_ns, path))
             except OSError:  # gone since, or not ours to read: then it is not offered
                 continue
@@ -82,7 +94,9 @@ def find_drafters(target: Header, folders: Iterable[str | Path] | None = None) -
     """
     fitting: dict[Mode, list[str]] = {mode: [] for mode in DRAFTING_MODES}
     unfit: dict[Mode, list[str]] = {mode: [] for mode in DRAFTING_MODES}
-    for path in gguf_files(drafter_folders() if folders is None else folders):
+    for path in gguf_files(drafter_places() if folders is None else folders):
+        if surely_no_drafter(peek_architecture(path)):
+            continue  # a chat model of many gigabytes has a header of many megabytes
         try:
             drafter = header_of(path)
             kind = kind_of(drafter)
@@ -123,7 +137,7 @@ def modes_for(
             ModeInfo(Mode.BASELINE, None, None),
             *(ModeInfo(mode, None, no_tap_sentence(target)) for mode in DRAFTING_MODES),
         )
-    folders = drafter_folders() if folders is None else tuple(folders)
+    folders = drafter_places() if folders is None else tuple(folders)
     searched = any(mode not in given for mode in DRAFTING_MODES)
     found = find_drafters(target, folders) if searched else {}
     infos = [ModeInfo(Mode.BASELINE, None, None)]

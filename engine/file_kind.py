@@ -36,6 +36,11 @@ _NOT_MODELS = frozenset({"clip", "wavtokenizer-dec", "pockettts", "imatrix", ""}
 _NOT_MODEL_TYPES = frozenset({"adapter", "mmproj", "imatrix"})
 
 
+def surely_no_drafter(architecture: str | None) -> bool:
+    """By the architecture alone, without the rest of the header; None is one that is not known."""
+    return architecture is not None and architecture not in _OTHER_DRAFTERS | {ARCHITECTURE, "dflash-draft"}
+
+
 def kind_of(header: Header) -> Kind:
     """Tell by metadata and tensors, never by the file's name."""
     if header.architecture == "dflash-draft":
@@ -57,6 +62,8 @@ def kind_of(header: Header) -> Kind:
 def require_drafter(header: Header) -> None:
     """Raise `ModelFileError` unless the file is a DFlash or DFlash 2 drafter, fit or not."""
     kind, file = kind_of(header), header.file_name
+    if header.metadata.get("split.count", 1) != 1:
+        raise ModelFileError(f"{file} is a split drafter; join its parts with 'llama-gguf-split --merge'.")
     if kind is Kind.COMMUNITY_DFLASH:
         raise ModelFileError(
             f"{file} is of the community architecture 'dflash-draft', which stores its drafter in another form; "

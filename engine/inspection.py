@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.catalog import METHOD_NAMES, drafter_folders, find_drafters, gguf_files, header_of
+from engine.catalog import METHOD_NAMES, drafter_places, find_drafters, gguf_files, header_of
 from engine.drafter_config import (
     DrafterConfig,
     check_pair,
@@ -47,8 +47,7 @@ class Inspection:
         """The report as text, one line each."""
         name = Path(self.path).name or self.path
         lines = [f"{name} is {self.what}."]
-        width = max((len(label) for label in self.facts), default=0)
-        lines += [f"  {label:<{width}}  {_shown(value)}" for label, value in self.facts.items()]
+        lines += fact_lines(self.facts)
         if self.problems:
             lines += ["What is wrong with it:", *(f"  {problem}" for problem in self.problems)]
         if self.fits:
@@ -70,7 +69,7 @@ def inspect(
 
     `folders` default to those where drafters are looked for. Raises `CannotOpen`.
     """
-    folders = drafter_folders() if folders is None else tuple(folders)
+    folders = drafter_places() if folders is None else tuple(folders)
     try:
         header = header_of(path)
     except CannotOpen:
@@ -101,6 +100,21 @@ def inspect(
         problems.append(f"{header.file_name} can be neither target nor drafter; choose another file.")
     usable = kind is Kind.TARGET or (kind.is_drafter and not problems)
     return Inspection(str(path), kind.name.lower(), kind.value, usable, facts, tuple(problems), fits, unfit)
+
+
+def fact_lines(facts: dict[str, Any]) -> list[str]:
+    """Facts as text, one line each, under one another."""
+    width = max((len(label) for label in facts), default=0)
+    return [f"  {label:<{width}}  {_shown(value)}" for label, value in facts.items()]
+
+
+def facts_of(header: Header) -> dict[str, Any]:
+    """The facts of a header alone, of a file that is not here yet. Raises ModelFileError for a bad drafter."""
+    kind = kind_of(header)
+    facts = {"is": kind.value} | _common_facts(header)
+    if kind is Kind.TARGET:
+        return facts | _target_facts(header)
+    return facts | (_drafter_facts(DrafterConfig.from_header(header)) if kind.is_drafter else {})
 
 
 def _hold_against(drafter: Header, paths: Iterable[str | Path]) -> tuple[tuple[str, ...], tuple[str, ...]]:
