@@ -93,27 +93,53 @@ def best_path(lattice: Lattice) -> Path:
     return _chosen(lattice, taken)
 
 
+class Proposal:
+    """What a path is drawn from at a temperature above 0: the softmax of score / temperature."""
+
+    def __init__(self, lattice: Lattice, temperature: float) -> None:
+        if not temperature > 0:
+            raise ValueError(f"a path is drawn at a temperature above 0, not at {temperature}")
+        self._lattice, self._temperature = lattice, temperature
+        self._first = _softmax(lattice.unary if lattice.first is None else lattice.first, temperature)
+        self._rest = None if lattice.rest is None else _softmax(lattice.rest, temperature)
+
+    def confidence(self) -> list[float]:
+        """[P] The probability of each position's likeliest candidate, averaged over all predecessors by how probable
+        they are. Known before anything is drawn, so it may decide what is verified."""
+        if self._rest is None:
+            return self._first.max(axis=1).tolist()  # type: ignore[no-any-return]
+        reached = self._first  # [k]: how probable each candidate is
+        confidence = [float(reached.max())]
+        for pairs, highest in zip(self._rest, self._rest.max(axis=2)):
+            confidence.append(float(reached @ highest))
+            reached = reached @ pairs
+        return confidence
+
+    def draw(self, rng: np.random.Generator) -> Path:
+        """The published rule: each draft drawn behind the one before it."""
+        lattice = self._lattice
+        uniform = rng.random(len(lattice.unary)).tolist()
+        if self._rest is None:
+            q = self._first
+            taken = [draw(row, u) for row, u in zip(q, uniform)]
+        else:
+            first, rest = self._first, self._rest
+            taken = [draw(first, uniform[0])]
+            for rows, u in zip(rest, uniform[1:]):
+                taken.append(draw(rows[taken[-1]], u))
+            q = np.concatenate([first[None], rest[np.arange(len(rest)), taken[:-1]]])
+        return Path(
+            lattice.candidates[np.arange(len(taken)), taken],
+            lattice,
+            tuple(taken),
+            self._temperature,
+            tuple(Distribution(ids, p) for ids, p in zip(lattice.candidates, q)),
+        )
+
+
 def sampled_path(lattice: Lattice, temperature: float, rng: np.random.Generator) -> Path:
     """The published rule at a temperature above 0: each draft drawn from the softmax of score / temperature."""
-    if not temperature > 0:
-        raise ValueError(f"a path is drawn at a temperature above 0, not at {temperature}")
-    uniform = rng.random(len(lattice.unary)).tolist()
-    if lattice.first is None or lattice.rest is None:
-        q = _softmax(lattice.unary, temperature)
-        taken = [draw(row, u) for row, u in zip(q, uniform)]
-    else:
-        first, rest = _softmax(lattice.first, temperature), _softmax(lattice.rest, temperature)
-        taken = [draw(first, uniform[0])]
-        for rows, u in zip(rest, uniform[1:]):
-            taken.append(draw(rows[taken[-1]], u))
-        q = np.concatenate([first[None], rest[np.arange(len(rest)), taken[:-1]]])
-    return Path(
-        lattice.candidates[np.arange(len(taken)), taken],
-        lattice,
-        tuple(taken),
-        temperature,
-        tuple(Distribution(ids, p) for ids, p in zip(lattice.candidates, q)),
-    )
+    return Proposal(lattice, temperature).draw(rng)
 
 
 def _chosen(lattice: Lattice, taken: list[int]) -> Path:

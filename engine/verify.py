@@ -64,11 +64,21 @@ def verify_sampled(
     return Verdict(len(drafts), next(rows).sample(rng))
 
 
+def overlap(p: Distribution, q: Distribution) -> float:
+    """The chance that a draft drawn from q is accepted where the target's distribution is p: the sum of the minima."""
+    return float(np.minimum(p.p, _at(p, q)).sum())
+
+
 def _correction(p: Distribution, q: Distribution, rng: np.random.Generator) -> int:
     """A draw from max(p - q, 0), normalised; from p itself where nothing is left of that (p is q up to rounding)."""
+    residual = np.maximum(p.p - _at(p, q), 0.0)
+    return int(p.ids[draw(residual if residual.any() else p.p, rng.random())])
+
+
+def _at(p: Distribution, q: Distribution) -> npt.NDArray[np.float64]:
+    """[j]: the probability that q gives to each of p's tokens."""
     order = q.ids.argsort()
     ids = q.ids[order]
-    at = np.minimum(ids.searchsorted(p.ids), len(ids) - 1)  # [j]: where each of p's tokens would stand among q's
-    residual = p.p - np.where(ids[at] == p.ids, q.p[order][at], 0.0)
-    residual = np.maximum(residual, 0.0)
-    return int(p.ids[draw(residual if residual.any() else p.p, rng.random())])
+    at = np.minimum(ids.searchsorted(p.ids), len(ids) - 1)  # where each of p's tokens would stand among q's
+    found: npt.NDArray[np.float64] = np.where(ids[at] == p.ids, q.p[order][at], 0.0)
+    return found

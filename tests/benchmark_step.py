@@ -4,8 +4,8 @@
 
 Prints, from one run: our draft step and libllama's own `dflash` graph for the same file at block lengths 4, 8 and
 16, alternating (medians, and the median of the ratios); per draft length the milliseconds and the share of a cycle
-that are neither in ggml nor in libllama; and baseline mode against a bare loop of `llama_decode` and argmax. A machine
-that does something else meanwhile makes all figures worthless.
+that are neither in ggml nor in libllama, also where the length is decided in each cycle; and baseline mode against a
+bare loop of `llama_decode` and argmax. A machine that does something else meanwhile makes all figures worthless.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from engine.stats import AnswerRecorder
 from engine.target import Target
 from engine.vocabulary import Message
 from tests.libllama_dflash import LibllamaDrafter
+from tests.steady_length import SteadyLength
 
 PROMPT = "Explain step by step how a bicycle stays upright, and why it is easier at speed."
 COMMITTED = 300
@@ -128,29 +129,31 @@ class Inside:
 
 
 def cycles(path: Path, target: Target, device: Device, count: int) -> None:
-    print("\ncycle (drafts: ms per cycle, ms outside ggml and libllama, share)")
+    print("\ncycle (drafts, or decided in each cycle: ms per cycle, ms outside ggml and libllama, share)")
     shared = SharedTensors(target.embeddings, target.head, target.file_name)
     drafter = Drafter(str(path), device, context=target.context, shared=shared)
     target.tap(drafter.config.target_layers)
     prompt = target.vocabulary.render([Message("user", PROMPT)])
-    for drafts in sorted({3, drafter.config.block_size - 1}):
+    most = drafter.config.block_size - 1
+    for drafts, length in ((3, None), (most, None), (most, SteadyLength(most + 1, row=0.02, draft=0.02))):
         target.cut(0, 0)
         drafter.cut(0, 0)
         result = target.evaluate([(0, prompt)], last_only=True)
         drafter.inject(result.features)
         stream = Stream(0, Sampler(SamplerSettings()), int(result.logits[0].argmax()), drafts)
         for _ in range(5):
-            run_cycle(target, drafter, (stream,))
+            run_cycle(target, drafter, (stream,), length)
         wholes: list[float] = []
         outsides: list[float] = []
         for _ in range(count):
             with Inside() as inside:
                 started = time.perf_counter()
-                run_cycle(target, drafter, (stream,))
+                run_cycle(target, drafter, (stream,), length)
                 wholes.append(time.perf_counter() - started)
             outsides.append(wholes[-1] - inside.seconds)
         whole, outside = median(wholes), median(outsides)
-        print(f"  {drafts}: {whole * 1e3:6.2f} {outside * 1e3:6.3f} {outside / whole:6.1%}")
+        name = drafts if length is None else "decided"
+        print(f"  {name}: {whole * 1e3:6.2f} {outside * 1e3:6.3f} {outside / whole:6.1%}")
     drafter.close()
     target.tap(())
 
