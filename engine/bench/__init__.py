@@ -1,0 +1,1 @@
+"""The benchmark: baseline, DFlash and DFlash 2 under the same conditions."""
