@@ -3,7 +3,7 @@
 The record is an .npz with cycles `c0.…`, `c1.…`: `features` [n, F*H] injected just before the draft, `start`, `anchor`,
 and what a reference computed: `hidden` [P, H], `logits` [P, V], `path` [P]; for DFlash 2 also `candidates` and `unary`
 [P, k] sorted, `score_first` [k], `score_rest` [P-1, k, k] and `q_rows_t0.7` [P, k]. Quantities that are absent are not
-compared. Knows nothing of targets.
+compared. A drafter without embeddings or an output matrix of its own is checked with those of its model.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,9 +21,13 @@ from numpy.typing import NDArray
 
 from engine import ggml
 from engine.drafter import Drafter, Trace
-from engine.errors import ModelFileError
+from engine.drafter_config import DrafterConfig, require_pair
+from engine.drafter_weights import SharedTensors
+from engine.errors import DrafterMismatch, ModelFileError
+from engine.gguf_file import Header, read_header
 from engine.graph import Device
 from engine.selector import greedy_path
+from engine.target import LEAST_CONTEXT, Target
 
 TOLERANCE = 1e-3
 _Q_ROWS, _TEMPERATURE = "q_rows_t0.7", 0.7
@@ -66,23 +71,41 @@ class Report:
         }
 
 
-def check(drafter_path: str, record_path: str, tolerance: float = TOLERANCE) -> Report:
+def check(drafter_path: str, record_path: str, tolerance: float = TOLERANCE, model_path: str | None = None) -> Report:
     """Run the recorded cycles through the drafter on the CPU, keys and values in float32.
 
-    Raises ModelFileError for either file, DrafterMismatch for a drafter without embeddings of its own.
+    `model_path`: the target, whose matrices serve where the drafter has none of its own. Raises ModelFileError for any
+    of the files, DrafterMismatch for a drafter that needs its model or does not fit the one given.
     """
     record = _record(record_path)
     cycles = _cycles(record, record_path)
     report = Report(tolerance, cycles)
     context = int(record[f"c{cycles - 1}.start"])
-    with Device.cpu(threads=1) as device:
-        drafter = Drafter(drafter_path, device, context=context, key_value_type=ggml.F32)
-        try:
-            for cycle in range(cycles):
-                _check_cycle(drafter, record, f"c{cycle}.", record_path, report)
-        finally:
-            drafter.close()
+    header = read_header(drafter_path)
+    config = DrafterConfig.from_header(header)
+    with ExitStack() as own:
+        device = own.enter_context(Device.cpu(threads=1))
+        shared = None
+        if model_path is not None:
+            shared = own.enter_context(_matrices_of(model_path, header))
+        elif not config.own_embeddings:
+            raise DrafterMismatch(
+                f"The drafter {drafter_path} has no token embeddings of its own, but takes its model's; "
+                "give that model with --model."
+            )
+        drafter = Drafter(header, device, context=context, shared=shared, key_value_type=ggml.F32)
+        own.callback(drafter.close)
+        for cycle in range(cycles):
+            _check_cycle(drafter, record, f"c{cycle}.", record_path, report)
     return report
+
+
+@contextmanager
+def _matrices_of(model_path: str, drafter: Header) -> Iterator[SharedTensors]:
+    model = read_header(model_path)
+    require_pair(drafter, model)
+    with closing(Target(model, context=LEAST_CONTEXT, threads=1, device="CPU")) as target:
+        yield SharedTensors(target.embeddings, target.head, model_path)
 
 
 def _record(path: str) -> Mapping[str, NDArray[Any]]:
@@ -127,9 +150,7 @@ def _cycles(record: Mapping[str, NDArray[Any]], path: str) -> int:
     return cycles
 
 
-def _check_cycle(
-    drafter: Drafter, record: Mapping[str, NDArray[Any]], prefix: str, path: str, report: Report
-) -> None:
+def _check_cycle(drafter: Drafter, record: Mapping[str, NDArray[Any]], prefix: str, path: str, report: Report) -> None:
     features, anchor = record[prefix + "features"], int(record[prefix + "anchor"].item())
     hidden, taps = drafter.config.hidden_size, len(drafter.config.target_layers)
     if features.shape[1] != hidden * taps:

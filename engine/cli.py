@@ -15,19 +15,41 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from engine.events import LoadSettings, Mode, SamplerSettings
+from engine import models_command
+from engine.bench import command as bench
+from engine.events import KV_TYPES, LoadSettings, Mode, SamplerSettings
+from engine.help_text import HelpFormatter
 from engine.train import command as train
 
 ERROR = 2
 INTERRUPTED = 130
+CONVERTED_TYPES = ("F32", "F16", "BF16", "Q8_0", "Q6_K", "Q5_K", "Q4_K", "Q4_0", "IQ4_NL")
 DEFAULT_MAX_TOKENS = 1024  # a small greedy model can repeat itself until the context is full
+
+RECORD_TEXT = """\
+The record is a NumPy .npz file of cycles c0., c1., …, one drafted behind the other, whose arrays are
+  c0.features    [n, F*H]     what enters the F layers that the drafter taps
+                              (in its order), of n positions new to it
+  c0.start       a number     positions before the block, of all cycles
+  c0.anchor      a number     the token that the block begins with
+and what a reference computed at the P = block size - 1 drafted positions, of which any may be left out:
+  c0.hidden      [P, H]       behind the last norm
+  c0.logits      [P, V]
+  c0.path        [P]          the tokens that are proposed greedily
+and, for DFlash 2 with k candidates at each position,
+  c0.candidates  [P, k]       token ids, best first
+  c0.unary       [P, k]       their logits
+  c0.score_first [k]          scores at the first position
+  c0.score_rest  [P-1, k, k]  scores of [predecessor, successor]
+  c0.q_rows_t0.7 [P, k]       probabilities along the path, temperature 0.7
+"""
 
 EXAMPLES = """\
 examples:
   dflash-chat                                      open the chat window
   dflash-chat run "Write a haiku about rain."      answer in the terminal
   dflash-chat run - < question.txt                 the same, with the question from a file
-  dflash-chat run "Why is the sky blue?" --mode dflash2 --drafter drafter.gguf --json
+  dflash-chat run "Why is the sky blue?" --drafter drafter.gguf --json
   dflash-chat inspect drafter.gguf                 what is this file, and which model does it fit?
 
 exit status: 0 well, 1 a check failed, 2 an error (one sentence on stderr says which), 130 stopped by Ctrl-C
@@ -83,7 +105,12 @@ def build_parser() -> argparse.ArgumentParser:
     _add_run(commands)
     _add_inspect(commands)
     _add_check_drafter(commands)
+    _add_convert(commands)
     _add_measure_quantisation(commands)
+    measuring = _parser(commands.add_parser, "bench", help="compare baseline, DFlash and DFlash 2 on this machine")
+    bench.add_arguments(measuring)
+    _debug(measuring)
+    models_command.add_arguments(_parser(commands.add_parser, "models", help="see, find, get and check models"))
     training = _parser(commands.add_parser, "train", help="make drafters for a model (needs the extra [train])")
     train.add_arguments(training)
     _debug(training)
@@ -144,7 +171,7 @@ def _open_window(words: Sequence[str]) -> int:
 
 
 def _parser(make: Callable[..., argparse.ArgumentParser], *names: str, **options: str) -> argparse.ArgumentParser:
-    return make(*names, formatter_class=argparse.RawDescriptionHelpFormatter, **options)
+    return make(*names, formatter_class=HelpFormatter, **options)
 
 
 def _debug(parser: argparse.ArgumentParser) -> None:
@@ -167,7 +194,10 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         models.add_argument(f"--{name}", type=_file, metavar="FILE", help=text)
     modes = [mode.value for mode in Mode]
     models.add_argument("--mode", choices=modes, metavar="MODE", help="baseline, dflash or dflash2")
-    models.add_argument("--draft-length", type=_count, metavar="N", help="drafts checked per pass (default: chosen)")
+    models.add_argument(
+        "--draft-length", type=_count_or_auto, metavar="N|auto",
+        help="drafts checked per pass; auto decides for each pass what is fastest here (default: auto)",
+    )  # fmt: skip
 
     order = "Applied in this order: penalties, top-k, top-p, min-p, temperature."
     sampler = parser.add_argument_group("sampling", order)
@@ -185,9 +215,9 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         sampler.add_argument(
             f"--{name}", type=type_, default=default, metavar=kind, help=f"{text} (default: %(default)s)"
         )  # fmt: skip
-    sampler.add_argument("--seed", type=int, metavar="N", help="makes a sampled answer repeatable")
+    sampler.add_argument("--seed", type=int, metavar="N", help="makes an answer repeatable; drafts: at a set length")
 
-    limits = parser.add_argument_group("limits")
+    limits = parser.add_argument_group("limits and memory")
     limits.add_argument(
         "--max-tokens", type=_count, metavar="N", help=f"end the answer after N tokens (default: {DEFAULT_MAX_TOKENS})"
     )
@@ -195,6 +225,15 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "--context", type=_count, metavar="N", default=LoadSettings().context, help="tokens (default: %(default)s)"
     )
     limits.add_argument("--threads", type=_threads, metavar="N", help="CPU threads (default: physical cores)")
+    limits.add_argument("--device", metavar="NAME", help="where layers go, such as CPU or CUDA0 (default: chosen)")
+    limits.add_argument(
+        "--gpu-layers", type=_count_or_none, metavar="N", default=LoadSettings().gpu_layers,
+        help="how many layers go to a device other than the CPU (default: all)",
+    )  # fmt: skip
+    limits.add_argument(
+        "--kv-type", choices=KV_TYPES, metavar="TYPE", default=LoadSettings().kv_type,
+        help=f"what the context is kept in: {', '.join(KV_TYPES)} (default: %(default)s)",
+    )  # fmt: skip
 
 
 def _add_inspect(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -216,11 +255,35 @@ def _add_check_drafter(commands: argparse._SubParsersAction[argparse.ArgumentPar
         commands.add_parser, "check-drafter", help="hold a drafter file against recorded numbers", description=(
         "Hold a drafter file against recorded numbers, for anyone who converts drafters. Prints the largest relative\n"
         "difference of each quantity, and whether the drafted paths are equal. Exit status 1 past the tolerance."
-    ))  # fmt: skip
+    ), epilog=RECORD_TEXT)  # fmt: skip
     parser.add_argument("drafter", type=_file, metavar="FILE.gguf")
     parser.add_argument("record", type=_file, metavar="RECORD.npz")
+    parser.add_argument(
+        "--model", type=_file, metavar="FILE",
+        help="the drafter's target, for a drafter without embeddings or an output matrix of its own",
+    )  # fmt: skip
     parser.add_argument("--tolerance", type=_not_negative, default=1e-3, metavar="X", help="(default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead")
+    _debug(parser)
+
+
+def _add_convert(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = _parser(
+        commands.add_parser, "convert", help="make a GGUF file of a drafter in safetensors form", description=(
+        "Make a GGUF file of a DFlash or DFlash 2 drafter in safetensors form (a folder with config.json and\n"
+        "weights), with the vocabulary of its target. Nothing is written unless the two fit."
+    ))  # fmt: skip
+    parser.add_argument("folder", type=_file, metavar="FOLDER")
+    parser.add_argument("--target", type=_file, metavar="FILE", required=True, help="the GGUF of the drafter's target")
+    parser.add_argument("--out", type=_file, metavar="FILE.gguf", required=True)
+    parser.add_argument(
+        "--type", metavar="TYPE", type=str.upper, choices=CONVERTED_TYPES,
+        help=f"what to keep matrices in: {', '.join(CONVERTED_TYPES)} (default: what they are stored in)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--with-embeddings", action="store_true",
+        help="copy the target's embeddings and head into the file, for programs that cannot share them",
+    )  # fmt: skip
     _debug(parser)
 
 
@@ -260,6 +323,12 @@ def _checked(kind: type[int] | type[float], fits: Callable[[float], bool], what:
 _count = _checked(int, lambda value: value >= 1, "a whole number of at least 1")
 _most_threads = 4 * (os.cpu_count() or 1)  # far more than help; ggml starts as many as it is told
 _threads = _checked(int, lambda value: 1 <= value <= _most_threads, f"a whole number from 1 to {_most_threads}")
+
+
+def _count_or_auto(text: str) -> float | None:
+    return None if text.strip().lower() == "auto" else _count(text)
+
+
 _count_or_none = _checked(int, lambda value: value >= 0, "a whole number of at least 0")
 _positive = _checked(float, lambda value: 0 < value < float("inf"), "a number above 0")
 _not_negative = _checked(float, lambda value: 0 <= value < float("inf"), "a number of at least 0")

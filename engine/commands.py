@@ -20,6 +20,8 @@ import traceback
 from collections.abc import Iterator
 from typing import Any, TextIO
 
+from engine import models_command
+from engine.bench import command as bench
 from engine.catalog import METHOD_NAMES, drafter_mode, header_of, require_target
 from engine.cli import DEFAULT_MAX_TOKENS, ERROR, INTERRUPTED, incomplete
 from engine.errors import Cancelled, DFlashChatError, DrafterMismatch, PromptError, SettingsError
@@ -61,7 +63,10 @@ def carry_out(given: argparse.Namespace) -> int:
         "run": run,
         "inspect": inspect_file,
         "check-drafter": check_drafter,
+        "convert": convert_drafter,
         "measure-quantisation": measure_quantisation,
+        "models": models_command.run,
+        "bench": measure_modes,
         "train": train.run,
     }[given.command]
     try:
@@ -142,7 +147,15 @@ def run(given: argparse.Namespace) -> int:
     )
     _check_sampler(sampler)
     wanted, drafters = _wanted_mode(given)
-    settings = LoadSettings(target=given.model, drafters=drafters, context=given.context, threads=given.threads)
+    settings = LoadSettings(
+        target=given.model,
+        drafters=drafters,
+        context=given.context,
+        threads=given.threads,
+        gpu_layers=given.gpu_layers,
+        device=given.device,
+        kv_type=given.kv_type,
+    )
 
     from engine.session import Session
     from engine.stats import one_line, to_json
@@ -290,12 +303,18 @@ class _Shown:
             _print(event.text, end="")
             self._last = event.text[-1]
 
+    def progress(self, what: str, fraction: float) -> None:
+        self._show_progress(what, fraction)
+
     def end(self) -> None:
         self._clear()
         self._end_line()
 
     def _load_progress(self, event: LoadProgress) -> None:
-        if self._terminal:
+        if event.part == "measuring":  # takes a second or two
+            if self._terminal:
+                self._show_progress("measuring what drafts cost here", event.fraction)
+        elif self._terminal:
             self._show_progress(f"loading the {event.part}", event.fraction)
         elif event.part not in ("target", "drafter"):  # something that takes its time, once
             if event.part not in self._told:
@@ -359,12 +378,39 @@ def inspect_file(given: argparse.Namespace) -> int:
 def check_drafter(given: argparse.Namespace) -> int:
     from engine.check_drafter import check
 
-    report = check(given.drafter, given.record, given.tolerance)
+    report = check(given.drafter, given.record, given.tolerance, given.model)
     if given.json:
         _print_json(report.as_json())
     else:
         _print("\n".join(report.lines()))
     return 0 if report.passed else FAILED_CHECK
+
+
+def convert_drafter(given: argparse.Namespace) -> int:
+    from engine.convert import convert
+
+    shown = _Shown(stream=False, context=0)
+    with _ctrl_c_sets() as cancel:
+
+        def progress(fraction: float) -> None:
+            if cancel.is_set():
+                raise Cancelled
+            shown.progress("converting", fraction)
+
+        result = convert(
+            given.folder,
+            given.target,
+            given.out,
+            type=given.type,
+            with_embeddings=given.with_embeddings,
+            on_progress=progress,
+        )
+    shown.end()
+    for note in result.notes:
+        _say(note)
+    header, method = header_of(result.path), METHOD_NAMES[drafter_mode(result.path)]
+    _print(f"{result.path}: {method}, {header.quantisation}, {header.file_bytes:,} bytes")
+    return 0
 
 
 def measure_quantisation(given: argparse.Namespace) -> int:
@@ -373,3 +419,13 @@ def measure_quantisation(given: argparse.Namespace) -> int:
     for line in measure(given.threads, given.rounds, _say):
         _print(line)
     return 0
+
+
+def measure_modes(given: argparse.Namespace) -> int:
+    with _ctrl_c_sets() as cancel:
+        try:
+            return bench.run(given, cancel, _say, _print)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputError(f"The report cannot be written ({error.strerror or error}).") from error

@@ -25,6 +25,8 @@ from engine.selector import Lattice
 
 _CONTEXT_STEP = 256  # cache rows; graphs are built per rounded context length, so few shapes serve any length
 _INJECTION_ROWS = (2, 4, 8, 16, 32, 64, 128, 256, 512)
+_KEPT_ROWS = 64  # positions that may wait for their injection
+_GRAPHS = 24  # block lengths and numbers of injected rows in use, and a change of the context's length
 _HIDDEN = np.float16(-np.inf)
 
 
@@ -81,7 +83,7 @@ class Drafter:
             if key_value_type is None:
                 key_value_type = ggml.F32 if device.is_cpu else ggml.F16
             self._allocate_cache(sequences, key_value_type)
-            self._graphs = GraphCache(device)
+            self._graphs = GraphCache(device, _GRAPHS)
             if not self._reaches(self._weights.embeddings):
                 self._host = Device.cpu(threads=1)
                 self._look_ups = GraphCache(self._host, capacity=4)
@@ -95,6 +97,9 @@ class Drafter:
         slots = -(-(self.context + config.block_size) // _CONTEXT_STEP) * _CONTEXT_STEP
         rows = sequences * slots + 1
         self._counting = np.arange(slots)
+        self._kept = np.empty((_KEPT_ROWS, len(config.target_layers) * config.hidden_size), np.float32)
+        self._kept_positions, self._kept_slots = np.empty((2, _KEPT_ROWS), np.int64)
+        self._waiting = 0
         self._store = Store(self._device.buffer_type, 2 * config.layers)
         layers = range(config.layers)
         keys = tuple(self._store.tensor(f"keys.{i}", type_, width, rows) for i in layers)
@@ -106,12 +111,19 @@ class Drafter:
     # state
 
     def committed(self, sequence: int = 0) -> int:
-        """How many positions of the sequence have their features in the cache, counted from 0 without a hole."""
+        """How many positions of the sequence have given their features, counted from 0 without a hole."""
         return self._committed[sequence]
+
+    @property
+    def waiting(self) -> int:
+        """How many of the committed positions, of all sequences, are still to be injected."""
+        return self._waiting
 
     def cut(self, sequence: int, length: int) -> None:
         """Forget the positions from `length` on."""
-        self._committed[sequence] = min(self._committed[sequence], length)
+        if length < self._committed[sequence]:
+            self.flush()  # what waits must not be written later over what is injected there next
+            self._committed[sequence] = length
 
     @property
     def weight_bytes(self) -> int:
@@ -142,49 +154,78 @@ class Drafter:
         sequence 0. Raises ContextTooSmall when a sequence would outgrow its cache.
         """
         counts = {0: len(features[0])} if counts is None else counts
+        positions, slots = self._places(counts)
+        total = len(positions)
+        for begin in range(0, total, _INJECTION_ROWS[-1]):
+            end = min(total, begin + _INJECTION_ROWS[-1])
+            graph = self._injection_graph(end - begin)
+            table, hidden = graph.arrays["features"][0, 0], self.config.hidden_size
+            for index, layer in enumerate(features):
+                table[: end - begin, index * hidden : (index + 1) * hidden] = layer[begin:end]
+            self._inject(graph, positions[begin:end], slots[begin:end])
+        for sequence, count in counts.items():
+            self._committed[sequence] += count
+
+    def keep(self, features: Sequence[NDArray[np.float32]], counts: dict[int, int]) -> None:
+        """As `inject`, but computed later, together with others: when a draft wants it, or when many are waiting.
+
+        One by one behind plain passes, injections would cost several times as much.
+        """
+        positions, slots = self._places(counts)
+        total = len(positions)
+        if total > _KEPT_ROWS:
+            self.inject(features, counts)
+            return
+        if self._waiting + total > _KEPT_ROWS:
+            self.flush()
+        begin, end, hidden = self._waiting, self._waiting + total, self.config.hidden_size
+        for index, layer in enumerate(features):
+            self._kept[begin:end, index * hidden : (index + 1) * hidden] = layer[:total]
+        self._kept_positions[begin:end] = positions
+        self._kept_slots[begin:end] = slots
+        self._waiting = end
+        for sequence, count in counts.items():
+            self._committed[sequence] += count
+
+    def flush(self) -> None:
+        """Inject what was kept."""
+        total = self._waiting
+        if total:
+            graph = self._injection_graph(total)
+            graph.arrays["features"][0, 0, :total] = self._kept[:total]
+            self._inject(graph, self._kept_positions[:total], self._kept_slots[:total])
+            self._waiting = 0
+
+    def _places(self, counts: dict[int, int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Positions and cache rows of the next `counts` of each sequence. Raises ContextTooSmall."""
         spans = []
         for sequence, count in counts.items():
             start = self._committed[sequence]
             if start + count > self.context:
                 raise ContextTooSmall(f"The drafter's cache holds {self.context} tokens; start with a longer context.")
             spans.append(self._counting[start : start + count])
-        shifted = [
-            span + sequence * self._cache.slots if sequence else span for sequence, span in zip(counts, spans)
-        ]
-        positions, slots = (parts[0] if len(parts) == 1 else np.concatenate(parts) for parts in (spans, shifted))
-        total = len(positions)
-        for begin in range(0, total, _INJECTION_ROWS[-1]):
-            end = min(total, begin + _INJECTION_ROWS[-1])
-            self._inject(features, positions, slots, begin, end)
-        for sequence, count in counts.items():
-            self._committed[sequence] += count
+        if len(spans) == 1 and 0 in counts:
+            return spans[0], spans[0]
+        shifted = [span + sequence * self._cache.slots for sequence, span in zip(counts, spans)]
+        return np.concatenate(spans), np.concatenate(shifted)
 
-    def _inject(
-        self,
-        features: Sequence[NDArray[np.float32]],
-        positions: NDArray[np.int64],
-        slots: NDArray[np.int64],
-        begin: int,
-        end: int,
-    ) -> None:
-        n = end - begin
-        rows = next(size for size in _INJECTION_ROWS if size >= n)
-        graph = self._injection_graph(rows)
-        table, hidden = graph.arrays["features"][0, 0], self.config.hidden_size
-        for index, layer in enumerate(features):
-            table[:n, index * hidden : (index + 1) * hidden] = layer[begin:end]
-        table[n:] = 0
+    def _inject(self, graph: Graph, positions: NDArray[np.int64], slots: NDArray[np.int64]) -> None:
+        """Compute a graph whose features are written; it may have more rows than there are positions."""
+        n, arrays = len(positions), graph.arrays
+        arrays["features"][0, 0, n:] = 0
         for name, values, other in (
             ("positions", positions, 0),
             ("slots", slots, len(self._committed) * self._cache.slots),  # the row that nobody reads
         ):
-            row = graph.arrays[name][0, 0, 0]
-            row[:n] = values[begin:end]
+            row = arrays[name][0, 0, 0]
+            row[:n] = values
             row[n:] = other
         graph.compute()
 
-    def _injection_graph(self, rows: int) -> Graph:
+    def _injection_graph(self, n: int) -> Graph:
+        """For at least n rows."""
         assert self._graphs is not None
+        rows = next(size for size in _INJECTION_ROWS if size >= n)
         return self._graphs.get(
             ("inject", rows), lambda graph: build_injection(graph, self.config, self._weights, self._cache, rows)
         )
@@ -207,6 +248,7 @@ class Drafter:
 
     def key_values(self, sequence: int = 0) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """The committed keys and values, each [layers, n, kv heads * head dim]."""
+        self.flush()
         width = self.config.kv_heads * self.config.head_dim
         n = self._committed[sequence]
         dtype = np.float16 if self._cache.element_bytes == 2 else np.float32
@@ -222,6 +264,7 @@ class Drafter:
     def _run(self, anchors: Sequence[int], sequences: Sequence[int], b: int, record: bool) -> Graph:
         if not 2 <= b <= self.config.block_size:
             raise ValueError(f"a block of {b} tokens: this drafter's are 2 to {self.config.block_size}")
+        self.flush()
         starts = [self._committed[sequence] for sequence in sequences]
         context = _rounded(max(starts) + b, self._cache.slots)
         key = ("block", tuple(sequences), b, context, record)
@@ -280,10 +323,11 @@ class Drafter:
         """mask [b, n_kv]: 0 where block row i (position start + i) sees the position of a cache row, else -inf."""
         mask[:, : start + b] = 0
         mask[:, start + b :] = _HIDDEN
-        if not self.config.causal and window is None:
+        causal = self.config.causal or (window is not None and self.config.sliding_causal)
+        if not causal and window is None:
             return
         for row in range(b):
-            if self.config.causal:
+            if causal:
                 mask[row, start + row + 1 : start + b] = _HIDDEN
             if window is not None:
                 mask[row, : max(0, start + row - window + 1)] = _HIDDEN

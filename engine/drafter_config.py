@@ -109,6 +109,9 @@ class DrafterConfig:
     own_embeddings: bool  # token_embd.weight; without it the target's
     own_head: bool  # output.weight; without it the own embeddings, and without these the target's head
     draft_vocabulary: int | None  # rows of the reduced head, which `d2t` maps to token ids
+    # Causal in the sliding layers though not in the others, as the reference has it where its config leaves it open.
+    # The key is our converter's; llama.cpp has one setting for all layers.
+    sliding_causal: bool = False
 
     @classmethod
     def from_header(cls, header: Header) -> DrafterConfig:
@@ -222,6 +225,7 @@ class _Reader:
             own_embeddings="token_embd.weight" in tensors,
             own_head="output.weight" in tensors,
             draft_vocabulary=math.prod(tensors["d2t"].shape) if "d2t" in tensors else None,
+            sliding_causal=self.flag("attention.sliding_causal"),
         )
 
     def vocabulary(self) -> tuple[int, str | None]:
@@ -375,10 +379,9 @@ def require_pair(drafter: Header, target: Header) -> DrafterConfig:
 
 
 def _mismatch(drafter: Header, target: Header, differences: Sequence[str]) -> str:
-    return (
-        f"{drafter.file_name} does not fit {target.file_name}: {', and '.join(differences)}; "
-        "use a drafter made for this target."
-    )
+    names = drafter.file_name, target.file_name
+    one, other = (drafter.path, target.path) if names[0] == names[1] else names
+    return f"{one} does not fit {other}: {', and '.join(differences)}; use a drafter made for this target."
 
 
 def _compare(drafter: Header, target: Header) -> tuple[DrafterConfig, list[str]]:

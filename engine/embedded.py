@@ -46,10 +46,15 @@ def embedded_model(on_progress: OnProgress | None = None, recipe: Recipe = RECIP
     `on_progress` hears `PART` and a fraction of 1 while the copy is written, and may raise to stop that.
     Raises ModelFileError when the package is missing or damaged, CacheFolderError when the copy cannot be written.
     """
-    copy = cache_folder() / _digest(recipe) / f"SmolLM2-135M-Instruct.{recipe.type}.gguf"
+    copy = copy_path(recipe)
     if not _is_whole(copy):
         _write_copy(packaged_model(), copy, recipe, on_progress or (lambda _part, _fraction: None))
     return copy
+
+
+def copy_path(recipe: Recipe = RECIPE) -> Path:
+    """Where the copy is, or will be."""
+    return cache_folder() / _digest(recipe) / f"SmolLM2-135M-Instruct.{recipe.type}.gguf"
 
 
 def cache_folder() -> Path:

@@ -47,6 +47,26 @@ class OutOfMemory(DFlashChatError):
     """A buffer could not be allocated."""
 
 
+class HubError(DFlashChatError):
+    """The Hub did not give what was asked for: not reachable, unknown, gated, refused, busy, …
+
+    `kind` says which, `link` is a page where a person can do something about it, `wait_s` how long the Hub asks to wait.
+    """
+
+    def __init__(self, sentence: str, kind: str = "answer", link: str | None = None, wait_s: float | None = None) -> None:
+        super().__init__(sentence)
+        self.kind = kind
+        self.link = link
+        self.wait_s = wait_s
+
+
+class DownloadError(DFlashChatError):
+    """A download ended without the file: no room, no permission, damaged on the way, changed on the Hub.
+
+    What was fetched stays and is gone on with, unless the sentence says otherwise.
+    """
+
+
 class EngineStopped(DFlashChatError):
     """The engine process ended; the sentence says why, as far as that is known."""
 

@@ -51,6 +51,7 @@ class Memory:
     target_context: int
     drafter_weights: int | None = None  # includes copies in a faster type, if one was chosen
     drafter_kv: int | None = None
+    offloaded: int | None = None  # of these parts, what lies in a device's own memory and so not in `process`
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,14 @@ class AnswerStatistics:
     verify_ms: float | None  # mean per verification pass
     memory: Memory
     stop_reason: StopReason | None = None  # None while the answer runs
+    plain_tokens_per_second: float | None = None  # what plain decoding would give, as measured for this pair
+    speed_up: float | None = None  # over that
+    decision: str | None = None  # why so many drafts, in words
+    draft_length: int | None = None  # drafts verified in the newest cycle; None in baseline
+
+
+# A turn that a conversation is restored from: question, answer, and the answer's token ids where they are known.
+KnownTurn = tuple[str, str] | tuple[str, str, tuple[int, ...] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +124,7 @@ class ModeInfo:
 
 @dataclass(frozen=True, slots=True)
 class LoadProgress:
-    """Loading `part` ("target", "drafter", "faster copy") has come to `fraction` of 1."""
+    """Loading `part` ("target", "drafter", "measuring", "faster copy") has come to `fraction` of 1."""
 
     part: str
     fraction: float
@@ -128,6 +137,13 @@ class Loaded:
     target: TargetInfo
     modes: tuple[ModeInfo, ...]
     memory: Memory
+
+
+@dataclass(frozen=True, slots=True)
+class ModesFound:
+    """Drafters were looked for again: `modes` replaces that of `Loaded`."""
+
+    modes: tuple[ModeInfo, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +173,9 @@ class Tokens:
     ids: tuple[int, ...]
     origins: tuple[int, ...]  # per token: k >= 1 = accepted draft of block position k, 0 = the target's own
     text: str
+    pieces: tuple[bytes, ...] = ()  # per token: the bytes it stands for, not always whole characters
+    # Per token, where asked for: the target's likeliest tokens there as (text, probability), best first.
+    candidates: tuple[tuple[tuple[str, float], ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,13 +189,42 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The end of an answer, also of a cancelled one."""
+    """The end of an answer, also of a cancelled one.
+
+    Text and ids are of the whole answer, also where it was continued; the statistics are of what was added now.
+    """
 
     text: str
     token_ids: tuple[int, ...]  # without the stop token
     statistics: AnswerStatistics
     context_used: int
     context_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """How many tokens a text has, by the loaded target's vocabulary; None: no model is loaded."""
+
+    tokens: int | None
+    tag: str = ""  # of the question
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceInfo:
+    """Something that can hold a model's layers and compute them. Bytes; the CPU's memory is the machine's."""
+
+    name: str  # such as "CPU" or "CUDA0": what `LoadSettings.device` takes
+    description: str  # such as the processor's name
+    kind: str  # "cpu", "gpu" or "igpu" (shares the machine's memory)
+    free: int | None
+    total: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class DevicesListed:
+    """The devices that this build of llama.cpp can use here; the CPU is always one of them, and the last."""
+
+    devices: tuple[DeviceInfo, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +236,24 @@ class Failed:
     detail: str = ""
 
 
-Event = LoadProgress | Loaded | PromptProgress | ContextNotice | Tokens | Progress | Answered | Failed
+Event = (
+    LoadProgress
+    | Loaded
+    | ModesFound
+    | PromptProgress
+    | ContextNotice
+    | Tokens
+    | Progress
+    | Answered
+    | Counted
+    | DevicesListed
+    | Failed
+)
+
+
+KV_TYPES = ("f16", "q8_0", "q4_0")  # 2, 1.06 and 0.56 bytes a value
+# When a conversation outgrows the context: leave out the oldest turns but the system prompt, or answer no more.
+OVERFLOW_RULES = ("drop", "stop")
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,3 +266,6 @@ class LoadSettings:
     threads: int | None = None  # None = physical cores
     gpu_layers: int = -1  # -1 = all that the build can offload
     sequences: int = 1
+    device: str | None = None  # a `DeviceInfo.name`; None = what libllama chooses; "CPU" = nothing is offloaded
+    kv_type: str = "f16"  # of the target's keys and values: one of KV_TYPES
+    overflow: str = "drop"  # one of OVERFLOW_RULES

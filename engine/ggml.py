@@ -15,6 +15,7 @@ import re
 import sys
 from collections import deque
 from collections.abc import Iterator
+from contextlib import contextmanager
 from ctypes import POINTER, c_bool, c_char, c_char_p, c_float, c_int, c_int32, c_int64, c_size_t, c_void_p
 from typing import Any
 
@@ -163,8 +164,12 @@ tensor_get = symbol("ggml_backend_tensor_get", None, _T, _P, c_size_t, c_size_t)
 
 backend_free = symbol("ggml_backend_free", None, _P)
 backend_graph_compute = symbol("ggml_backend_graph_compute", c_int, _P, _P)
+dev_count = symbol("ggml_backend_dev_count", c_size_t)
+dev_get = symbol("ggml_backend_dev_get", _P, c_size_t)
 dev_by_type = symbol("ggml_backend_dev_by_type", _P, c_int)
 dev_name = symbol("ggml_backend_dev_name", c_char_p, _P)
+dev_description = symbol("ggml_backend_dev_description", c_char_p, _P)
+dev_memory = symbol("ggml_backend_dev_memory", None, _P, POINTER(c_size_t), POINTER(c_size_t))
 dev_type = symbol("ggml_backend_dev_type", c_int, _P)
 dev_init = symbol("ggml_backend_dev_init", _P, _P, c_char_p)
 dev_buffer_type = symbol("ggml_backend_dev_buffer_type", _P, _P)
@@ -205,6 +210,7 @@ _log = logging.getLogger("libllama")
 _log.addHandler(logging.NullHandler())
 _LEVELS = {2: logging.INFO, 3: logging.WARNING, 4: logging.ERROR}  # enum ggml_log_level
 last_errors: deque[str] = deque(maxlen=3)  # what libllama and ggml complained about last
+_listening: list[list[str]] = []
 
 
 @libllama.llama_log_callback
@@ -213,7 +219,20 @@ def _on_log(level: int, text: bytes, _data: object) -> None:
     line = text.decode("utf-8", "replace").rstrip()
     if level == 4 and line:
         last_errors.append(line)
+    for lines in _listening:
+        lines.append(line)
     _log.log(_LEVELS.get(level, logging.DEBUG), "%s", line)
+
+
+@contextmanager
+def log_lines() -> Iterator[list[str]]:
+    """What libllama and ggml say meanwhile: some sizes come out through the log only."""
+    lines: list[str] = []
+    _listening.append(lines)
+    try:
+        yield lines
+    finally:
+        _listening.remove(lines)
 
 
 def _check_libraries_loaded_once() -> None:

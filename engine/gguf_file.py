@@ -28,6 +28,8 @@ MAX_HEADER_BYTES = 256 << 20
 MAX_KEY_BYTES = 65535  # as the format says
 MAX_TENSOR_NAME_BYTES = 63  # ggml keeps names in 64 bytes
 MAX_DIMENSIONS = 4
+MAX_NESTING = 2  # of arrays in arrays
+MAX_PARTS = 1000  # of a split model
 DEFAULT_ALIGNMENT = 32
 _LATEST_THINKABLE = 100  # version of the format; beyond it, the field is damaged
 
@@ -106,6 +108,11 @@ class StringArray(Sequence[str]):
         starts[self._count] = position
         return starts
 
+    @property
+    def raw(self) -> bytes:
+        """The entries as they stand in the file: per entry its length as u64, then its bytes."""
+        return self._raw
+
     @cached_property
     def digest(self) -> str:
         """SHA-256 in hexadecimal over the entries with their lengths: equal only for equal strings in order."""
@@ -151,13 +158,16 @@ class TensorInfo:
     shape: tuple[int, ...]
     type: int  # ggml's type id
     type_name: str
-    offset: int  # bytes from the beginning of the file
+    offset: int  # bytes from the beginning of the file; of a split model, of the part that it lies in
     nbytes: int
 
 
 @dataclass(frozen=True)
 class Header:
-    """All of a GGUF file but its data. Metadata values: bool, int, float, str, NumPy array, or `StringArray`."""
+    """All of a GGUF file but its data.
+
+    Metadata values: bool, int, float, str, NumPy array, `StringArray`, or a list of arrays.
+    """
 
     path: str
     version: int
@@ -166,7 +176,9 @@ class Header:
     architecture: str  # "" when the file does not say
     alignment: int
     data_offset: int
-    file_bytes: int  # of a stream whose length was not told: where its last tensor ends
+    file_bytes: int  # of a stream whose length was not told: where its last tensor ends; of a split model: of all parts
+    part: int = 0  # of a split model that is not put together, from 0
+    parts: int = 1
 
     @property
     def file_name(self) -> str:
@@ -213,7 +225,8 @@ def read_header(source: str | Path | BinaryIO, *, name: str | None = None, file_
     """Read the header of a GGUF file, or of a stream that begins with one (a prefix of the file is enough).
 
     `name` is what the sentences of errors call a stream, `file_bytes` the length of the whole file where the stream
-    holds only its beginning; without it, where the tensors' data lie in a stream is not checked. Raises
+    holds only its beginning; without it, where the tensors' data lie in a stream is not checked. The first part of a
+    split model gives the header of the whole, if the others lie beside it; a stream gives that of its part. Raises
     `ModelFileError`, and of that `HeaderIncomplete` when the bytes end too early, `CannotOpen` when there are none.
     """
     if not isinstance(source, (str, Path)):
@@ -229,16 +242,55 @@ def read_header(source: str | Path | BinaryIO, *, name: str | None = None, file_
             raise CannotOpen(f"{path} does not exist; check the path or download the model.")
         if not Path(path).is_file():
             raise CannotOpen(f"{path} is not a regular file; choose a .gguf file.")
-        with open(path, "rb") as file:
-            size = file.seek(0, io.SEEK_END)
-            file.seek(0)
-            return _HeaderReader(file, path, size).read()
+        header = read_part(path)
+        if header.parts == 1:
+            return header
+        from engine.split_model import whole_header
+
+        return whole_header(header)
     except ValueError as error:  # a path that cannot be one, such as one with a zero byte
         raise CannotOpen(f"{path!r} is not a path ({error}); choose a .gguf file.") from error
     except PermissionError as error:
         raise CannotOpen(f"{path} may not be read by this user; change its permissions.") from error
     except OSError as error:
         raise CannotOpen(f"{path} cannot be read ({error.strerror or error}); check the disk or the path.") from error
+
+
+def read_part(path: str) -> Header:
+    """The header of this one file, a part of a split model or not. Raises ModelFileError, OSError."""
+    with open(path, "rb") as file:
+        size = file.seek(0, io.SEEK_END)
+        file.seek(0)
+        return _HeaderReader(file, path, size).read()
+
+
+def peek_architecture(path: str | Path) -> str | None:
+    """The architecture, when it stands among the first keys, as nearly always; else None. Raises nothing.
+
+    Reads a few kilobytes, where the whole header may have megabytes.
+    """
+    try:
+        with open(path, "rb") as file:
+            data = file.read(4096)
+        if data[:4] != b"GGUF" or _u32.unpack_from(data, 4)[0] not in (2, 3):
+            return None
+        position = 24
+        for _ in range(_u64.unpack_from(data, 16)[0]):
+            length = _u64.unpack_from(data, position)[0]
+            key = data[position + 8 : position + 8 + length]
+            kind = _u32.unpack_from(data, position + 8 + length)[0]
+            position += 12 + length
+            if kind == _STRING:
+                length = _u64.unpack_from(data, position)[0]
+                value = data[position + 8 : position + 8 + length]
+                if key == b"general.architecture":
+                    return value.decode("utf-8") if len(value) == length else None
+                position += 8 + length
+            else:
+                position += _NUMBERS[kind].itemsize
+    except (OSError, ValueError, struct.error, KeyError, OverflowError):
+        pass
+    return None
 
 
 class _HeaderReader:
@@ -304,13 +356,15 @@ class _HeaderReader:
 
     # --- values ---
 
-    def value(self, kind: int, key: str) -> Any:
+    def value(self, kind: int, key: str, depth: int = 0) -> Any:
         if kind == _STRING:
             return self.take(self.u64()).decode("utf-8", "replace")
         if kind == _ARRAY:
             item, count = self.u32(), self.u64()
             if item == _STRING:
                 return self.strings(count)
+            if item == _ARRAY and depth < MAX_NESTING:  # the format knows it; some published drafters have such tags
+                return [self.value(_ARRAY, key, depth + 1) for _ in range(count)]
             if item not in _NUMBERS:
                 raise self.fail(f"'{key}' is an array of the unknown type {item}")
             array = np.frombuffer(self.take(count * _NUMBERS[item].itemsize), _NUMBERS[item])
@@ -351,7 +405,7 @@ class _HeaderReader:
         alignment = metadata.get("general.alignment", DEFAULT_ALIGNMENT)
         if not isinstance(alignment, int) or not 0 < alignment <= 1 << 20 or alignment & (alignment - 1):
             raise self.fail(f"its alignment {alignment!r} is not a power of two")
-        self.refuse_split(metadata)
+        part, parts = self.split(metadata)
         infos: dict[str, TensorInfo] = {}
         for _ in range(tensor_count):
             info = self.tensor(alignment)
@@ -376,6 +430,8 @@ class _HeaderReader:
             alignment=alignment,
             data_offset=data_offset,
             file_bytes=end if self.file_bytes is None else self.file_bytes,
+            part=part,
+            parts=parts,
         )
 
     def begin(self) -> int:
@@ -418,13 +474,14 @@ class _HeaderReader:
             return f"holds only zeros where a GGUF file begins; {DOWNLOAD_AGAIN}"
         return "is not a GGUF file; choose a .gguf model file"
 
-    def refuse_split(self, metadata: dict[str, Any]) -> None:
-        count = metadata.get("split.count", 0)
-        if isinstance(count, int) and count > 1:
-            raise ModelFileError(
-                f"{self.file_name} is one of {count} parts of a split model; "
-                "join them with 'llama-gguf-split --merge' and open the result."
-            )
+    def split(self, metadata: dict[str, Any]) -> tuple[int, int]:
+        """Which part of a split model this is, from 0, and of how many."""
+        count, number = metadata.get("split.count", 0), metadata.get("split.no", 0)
+        if not isinstance(count, int) or count <= 1:
+            return 0, 1
+        if count > MAX_PARTS or not isinstance(number, int) or not 0 <= number < count:
+            raise self.fail(f"it claims to be part {number} of {count}")
+        return number, count
 
     def tensor(self, alignment: int) -> TensorInfo:
         """One entry of the tensor list; its offset still counts from the beginning of the data."""

@@ -3,8 +3,10 @@
 A ggml assertion or a machine out of memory takes its whole process along; with the engine in a process of its own, the
 window and its text survive. The child runs one session and answers requests one after another; a thread of it reads the
 pipe, so that `Cancel` reaches a request that is still running, and ends the process when the pipe closes. Only the
-objects declared here and in `engine.events` travel on the pipe: what libraries print goes to a log file, whose last
+objects of `engine.requests` and `engine.events` travel on the pipe: what libraries print goes to a log file, whose last
 lines become part of the reason when the process dies.
+
+Several chats can share the engine: `engine/requests.py` says how.
 
 Knows nothing of windows, of Qt, or of what the session computes.
 """
@@ -24,13 +26,34 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import psutil
+
 from engine.crash import exit_reason, log_tail, new_log_file
 from engine.errors import Cancelled, DFlashChatError, EngineStopped
-from engine.events import Answered, Event, Failed, LoadSettings, Mode, SamplerSettings
+from engine.events import Answered, Counted, DevicesListed, Event, Failed, ModesFound
+from engine.requests import (
+    ASIDE,
+    Ask,
+    Cancel,
+    Continue,
+    Count,
+    Done,
+    FindDrafters,
+    ListDevices,
+    Load,
+    Quit,
+    Request,
+    Reset,
+    Restore,
+    Rewind,
+    Unload,
+    Work,
+)
 
 if sys.platform != "win32":
     import resource
@@ -39,74 +62,28 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from multiprocessing.context import SpawnProcess
 
+__all__ = [
+    "SESSION",
+    "Ask",
+    "Cancel",
+    "Continue",
+    "Count",
+    "Done",
+    "EngineClient",
+    "FindDrafters",
+    "ListDevices",
+    "Load",
+    "Quit",
+    "Request",
+    "Reset",
+    "Restore",
+    "Rewind",
+    "Unload",
+    "Work",
+    "serve",
+]
+
 SESSION = "engine.session:Session.open"
-
-
-# --- requests ---------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Load:
-    """Load a target. Ends with `Loaded` or `Failed`."""
-
-    settings: LoadSettings = field(default_factory=LoadSettings)
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """Answer a prompt as the next turn. Ends with `Answered` or `Failed`."""
-
-    prompt: str
-    mode: Mode = Mode.BASELINE
-    sampler: SamplerSettings = field(default_factory=SamplerSettings)
-    max_tokens: int | None = None
-    draft_length: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Cancel:
-    """Stop whatever was asked for before this and has not ended. Has no end of its own."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rewind:
-    """Keep only the first `turns` question/answer pairs."""
-
-    turns: int
-
-
-@dataclass(frozen=True, slots=True)
-class Restore:
-    """Take these (question, answer) texts as the conversation so far."""
-
-    turns: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Reset:
-    """Start an empty conversation."""
-
-    system: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Unload:
-    """Give the target's and the drafters' memory back."""
-
-
-@dataclass(frozen=True, slots=True)
-class Quit:
-    """Stop what is running and end the process."""
-
-
-Request = Load | Ask | Cancel | Rewind | Restore | Reset | Unload | Quit
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """`request` has been dealt with, well or not: follows its last event. Sent for every request but `Cancel`."""
-
-    request: Request
 
 
 # --- the child --------------------------------------------------------------------------------------------------------
@@ -130,12 +107,15 @@ class _Host:
         self._session_factory = session_factory
         self._session: Any = None
         self._requests: queue.SimpleQueue[tuple[Request, threading.Event]] = queue.SimpleQueue()
-        self._unfinished: deque[threading.Event] = deque()  # one cancel flag per request that has not ended
+        self._unfinished: deque[tuple[Request, threading.Event]] = deque()  # and their cancel flags, the oldest first
+        self._counts: queue.SimpleQueue[Count] = queue.SimpleQueue()
         self._queueing = threading.Lock()
         self._writing = threading.Lock()
+        self._counting = threading.Lock()  # held while the session is used for it, so that it is not closed meanwhile
 
     def run(self) -> None:
         threading.Thread(target=self._read, name="requests", daemon=True).start()
+        threading.Thread(target=self._count, name="counts", daemon=True).start()
         while True:
             request, cancel = self._requests.get()
             if isinstance(request, Quit):
@@ -163,42 +143,68 @@ class _Host:
                 request = self._connection.recv()
             except (EOFError, OSError):
                 os._exit(0)  # nobody is listening any more; the main thread may be deep inside a library
+            if isinstance(request, Count):
+                self._counts.put(request)
+                continue
             with self._queueing:
                 if isinstance(request, (Cancel, Quit)):
-                    for flag in self._unfinished:
-                        flag.set()
+                    for other, flag in self._unfinished:
+                        if isinstance(request, Quit) or request.tag in (None, getattr(other, "tag", None)):
+                            flag.set()
                 if not isinstance(request, Cancel):
                     flag = threading.Event()
-                    self._unfinished.append(flag)
+                    self._unfinished.append((request, flag))
                     self._requests.put((request, flag))
+
+    def _count(self) -> None:
+        """In a thread of its own: an answer may take minutes, and to count a long text may delay a `Cancel`."""
+        while True:
+            question = self._counts.get()
+            with self._counting:
+                try:
+                    tokens = self._session.count(question.text) if self._session is not None else None
+                except DFlashChatError:  # no text; who asks it hears so
+                    tokens = None
+            self._emit(Counted(tokens, question.tag))
 
     def _carry_out(self, request: Request, cancel: threading.Event) -> None:
         if isinstance(request, Load):
             self._close_session()
             self._session = _import(self._session_factory)(request.settings, self._emit, cancel)
+            if request.conversation is not None:
+                self._session.restore(request.conversation.turns, request.conversation.system)
         elif isinstance(request, Unload):
             self._close_session()
+        elif isinstance(request, ListDevices):
+            self._emit(DevicesListed(tuple(_import("engine.devices:devices")())))
         elif self._session is None:
             raise DFlashChatError("No model is loaded; load one first.")
-        elif isinstance(request, Ask):
+        elif isinstance(request, (Ask, Continue)):
             self._answer(request, cancel)
+        elif isinstance(request, Work):
+            for event in self._session.work(request.job, cancel):
+                self._emit(event)
+        elif isinstance(request, FindDrafters):
+            self._emit(ModesFound(self._session.find_drafters(request.given)))
         elif isinstance(request, Rewind):
             self._session.rewind(request.turns)
         elif isinstance(request, Restore):
-            self._session.restore(request.turns)
+            self._session.restore(request.turns, request.system)
         elif isinstance(request, Reset):
             self._session.reset(request.system)
         else:
             raise TypeError(f"not a request: {request!r}")
 
-    def _answer(self, request: Ask, cancel: threading.Event) -> None:
+    def _answer(self, request: Ask | Continue, cancel: threading.Event) -> None:
+        session = self._session
+        answer = partial(session.ask, request.prompt) if isinstance(request, Ask) else session.go_on
         event: Event | None = None
-        for event in self._session.ask(
-            request.prompt,
+        for event in answer(
             mode=request.mode,
             sampler=request.sampler,
             max_tokens=request.max_tokens,
             draft_length=request.draft_length,
+            candidates=request.candidates,
             cancel=cancel,
         ):
             self._emit(event)
@@ -213,9 +219,10 @@ class _Host:
                 os._exit(0)
 
     def _close_session(self) -> None:
-        session, self._session = self._session, None
-        if session is not None:
-            session.close()
+        with self._counting:
+            session, self._session = self._session, None
+            if session is not None:
+                session.close()
 
 
 def _import(name: str) -> Callable[..., Any]:
@@ -300,11 +307,15 @@ class EngineClient:
             connection.send(request)
         except OSError:
             raise self._stopped() from None
-        if not isinstance(request, (Cancel, Quit)):
+        if not isinstance(request, ASIDE):
             self._waiting.append(request)
 
     def receive(self, timeout: float | None = None) -> Event | Done | None:
-        """The next event; None after `timeout` seconds without one (`timeout=None`: wait without end)."""
+        """The next event; None after `timeout` seconds without one (`timeout=None`: wait without end).
+
+        When all that was asked has been done and the last of it was `Unload`, the process has been ended: what a
+        library keeps for the next time goes back, too.
+        """
         connection = self._open_connection()
         try:
             if not connection.poll(timeout):
@@ -314,7 +325,18 @@ class EngineClient:
             raise self._stopped() from None
         if isinstance(message, Done):
             self._waiting.popleft()
+            if isinstance(message.request, Unload) and not self._waiting:
+                self.close()
         return message
+
+    def abandon(self) -> tuple[Request, ...]:
+        """End the process at once, whatever it does. What had been asked for and has not ended, the oldest first."""
+        process, connection = self._process, self._connection
+        if process is None or connection is None:
+            return ()
+        unfinished = tuple(self._waiting)
+        self._bury(process, connection)
+        return unfinished
 
     def close(self, patience: float = 3.0) -> None:
         """End the process: politely, and after `patience` seconds by force. Returns when it is gone."""
@@ -328,9 +350,8 @@ class EngineClient:
                 connection.recv()  # a child that blocks on a full pipe would never come to the Quit
         except (EOFError, OSError):
             pass
-        connection.close()
         process.join(max(0.1, end - time.monotonic()))
-        self._bury(process)
+        self._bury(process, connection)
 
     def _open_connection(self) -> Connection:
         if self._connection is None:
@@ -340,16 +361,20 @@ class EngineClient:
     def _stopped(self) -> EngineStopped:
         process, connection = self._process, self._connection
         assert process is not None and connection is not None
-        connection.close()
         process.join(30.0)  # its end of the pipe is closed, so it is ending; to give gigabytes back takes a moment
         self.exit_reason = exit_reason(process.exitcode, log_tail(self.log_file))
-        self._bury(process)
+        self._bury(process, connection)
         return EngineStopped(self.exit_reason)
 
-    def _bury(self, process: SpawnProcess) -> None:
-        if process.is_alive():
+    def _bury(self, process: SpawnProcess, connection: Connection) -> None:
+        if process.is_alive():  # it would end when the pipe closes, but leave its own processes behind
+            with suppress(psutil.NoSuchProcess):
+                for helper in psutil.Process(process.pid).children(recursive=True):
+                    with suppress(psutil.NoSuchProcess):
+                        helper.kill()
             process.kill()
             process.join()
+        connection.close()
         process.close()
         self._process = self._connection = None
         self._waiting.clear()

@@ -67,7 +67,7 @@ def compare(target: Target, drafter: Drafter, prompt: Sequence[int], tokens: int
         at = len(drafted) - 1
         if drafted == baseline[: at + 1]:
             break
-        differences.append(_measured(target, prompt, baseline, begin, at, drafted[at], drafts))
+        differences.append(measured_difference(target, prompt, baseline, begin, at, drafted[at], drafts))
         begin = at + 1
     return Comparison(len(baseline), passes, tuple(differences))
 
@@ -108,9 +108,7 @@ def continue_greedily(
         chosen = outcome.tokens
 
 
-def _read(
-    target: Target, drafter: Drafter | None, prompt: Sequence[int], given: Sequence[int]
-) -> NDArray[np.float32]:
+def _read(target: Target, drafter: Drafter | None, prompt: Sequence[int], given: Sequence[int]) -> NDArray[np.float32]:
     """From nothing: the prompt in chunks, the given tokens one at a time; logits [1, V] behind the last one."""
     target.cut(0, 0)
     if drafter is not None:
@@ -125,12 +123,14 @@ def _read(
     return logits
 
 
-def _measured(
+def measured_difference(
     target: Target, prompt: Sequence[int], baseline: Sequence[int], begin: int, at: int, drafted: int, drafts: int
 ) -> Difference:
-    """Decode baseline[begin:at] again, one at a time and in verification batches; compare the two logits behind it.
+    """Where a drafted answer says another token at `at` than `baseline`: the two logits, and the noise there.
 
-    The last of these tokens stands once in each row of its batch, which is filled up as if with rejected drafts.
+    Decodes baseline[begin:at] again, one at a time and in verification batches, and compares the logits behind it;
+    needs begin < at. The last of these tokens stands once in each row of its batch, which is filled up as if with
+    rejected drafts.
     """
     target.tap(())
     pair = [baseline[at], drafted]

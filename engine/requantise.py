@@ -54,7 +54,8 @@ def requantise(source: Path, destination: Path, recipe: Recipe, on_size: Callabl
     """
     command = [sys.executable, "-I", __file__, str(source), str(destination), *recipe.words()]
     with tempfile.TemporaryFile() as said:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=said, stderr=said)
+        assert process.stdin is not None
         try:
             while True:
                 try:
@@ -66,6 +67,7 @@ def requantise(source: Path, destination: Path, recipe: Recipe, on_size: Callabl
             if process.poll() is None:
                 process.kill()
                 process.wait()
+            process.stdin.close()
         if status != 0:
             said.seek(0)
             lines = said.read().decode("utf-8", "replace").strip().splitlines()
@@ -76,7 +78,13 @@ def main(source: str, destination: str, *words: str) -> int:
     """Called in the process of its own. libllama's quantiser reports its errors through the log."""
     import ctypes
     import os
+    import threading
 
+    def end_with_parent() -> None:
+        os.read(0, 1)  # returns when the other end of the pipe is gone
+        os._exit(1)
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
     from llama_cpp import llama_cpp as libllama
 
     @libllama.llama_log_callback

@@ -22,6 +22,7 @@ from engine.events import SamplerSettings
 
 Floats = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int32]
+Candidate = tuple[int, float]  # token id, probability
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,6 +129,24 @@ class Sampler:
             yield from map(Distribution.point, self.each_choice(logits, drafts))
         else:
             yield from map(self._distribution, self._penalised(logits, drafts))
+
+    def candidates(self, logits: Floats, drafts: Sequence[int], count: int) -> tuple[tuple[Candidate, ...], ...]:
+        """[n, V] logits, at least n - 1 drafts -> the `count` likeliest tokens of each row, best first, to look at.
+
+        Of the distribution that the token is drawn from; at temperature 0, where that is a single token, of the softmax
+        of the penalised logits. Call it before `accept`.
+        """
+        rows: list[tuple[Candidate, ...]] = []
+        for row in self._penalised(logits, drafts):
+            if self.settings.temperature == 0:
+                best, values = best_tokens(row, count)
+                shares = np.exp(values - values[0]) / np.exp(row - values[0]).sum()
+                rows.append(tuple(zip(best.tolist(), shares.tolist())))
+            else:
+                found = self._distribution(row)
+                order = np.argsort(-found.p, kind="stable")[:count]
+                rows.append(tuple(zip(found.ids[order].tolist(), found.p[order].tolist())))
+        return tuple(rows)
 
     def _penalised(self, logits: Floats, drafts: Sequence[int]) -> Iterator[Floats]:
         """The rows one after another; each is good until the next one is asked for."""

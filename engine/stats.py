@@ -19,6 +19,10 @@ tokens per second       tokens behind the first one, the stop token included / t
 prompt tokens per s     prompt tokens read, not those taken from the cache / the time spent reading them. Tokens that
                         are read again, because the drafter's cache lacked them, count as read
 time to first token     from the moment the recorder was made, which is when the question arrived
+plain tokens per s      what plain decoding would give: 1 / the time of a plain pass on this machine at this context
+                        length, measured when target and drafter were first used together, and corrected since
+speed-up                tokens per second / plain tokens per second
+draft length            drafts verified in the newest cycle
 draft_ms, verify_ms     means over the draft steps and over the verification passes
 
 A figure with nothing to divide by is None, "none", never 0.
@@ -36,6 +40,7 @@ from typing import Any
 
 import psutil
 
+from engine.draft_length import DraftLength
 from engine.events import AnswerStatistics, Memory, Mode, StopReason
 
 
@@ -63,6 +68,8 @@ class AnswerRecorder:
         self._verified_seconds = 0.0
         self._draft_steps = 0
         self._draft_seconds = 0.0
+        self._newest_drafted: int | None = None  # by the newest cycle
+        self.length: DraftLength | None = None  # what decides, in the drafting modes
         # How many verification passes checked m drafts, and how many accepted a: index m, index a.
         self._of_drafted = [0]
         self._of_accepted = [0]
@@ -102,6 +109,7 @@ class AnswerRecorder:
         self._passes += 1
         self._emitted += emitted
         self._stopped = stop_token
+        self._newest_drafted = drafted
         if draft_s is not None:
             self._draft_steps += 1
             self._draft_seconds += draft_s
@@ -121,6 +129,8 @@ class AnswerRecorder:
         drafted = sum(m * count for m, count in enumerate(self._of_drafted))
         accepted = sum(a * count for a, count in enumerate(self._of_accepted))
         first = 0 if self._first is None else 1
+        tokens_per_second = None if self._first is None else _ratio(self._emitted, self._newest - self._first)
+        plain_s = None if self.length is None else self.length.plain_s
         return AnswerStatistics(
             mode=self._mode,
             target=self._target,
@@ -128,7 +138,7 @@ class AnswerRecorder:
             prompt_tokens=self._prompt_tokens,
             prompt_tokens_cached=self._prompt_cached,
             output_tokens=first + self._emitted - self._stopped,
-            tokens_per_second=None if self._first is None else _ratio(self._emitted, self._newest - self._first),
+            tokens_per_second=tokens_per_second,
             prompt_tokens_per_second=_ratio(self._prompt_read, self._prompt_seconds),
             time_to_first_token_s=None if self._first is None else self._first - self._asked,
             tokens_per_target_pass=_ratio(self._emitted, self._passes),
@@ -145,6 +155,10 @@ class AnswerRecorder:
             verify_ms=_ratio(1000 * self._verified_seconds, passes),
             memory=memory,
             stop_reason=stop_reason,
+            plain_tokens_per_second=None if plain_s is None else 1 / plain_s,
+            speed_up=None if plain_s is None or tokens_per_second is None else tokens_per_second * plain_s,
+            decision=None if self.length is None or self._newest_drafted is None else self.length.explain(),
+            draft_length=None if self.length is None else self._newest_drafted,
         )
 
 
@@ -188,6 +202,10 @@ _JSON_FIELDS = (
     "acceptance_rate",
     "acceptance_by_position",
     "verification_passes",
+    "plain_tokens_per_second",
+    "speed_up",
+    "draft_length",
+    "decision",
     "draft_ms",
     "verify_ms",
     "memory",
@@ -230,8 +248,12 @@ def one_line(statistics: AnswerStatistics) -> str:
             f"acceptance length {statistics.acceptance_length:.2f}"
             f" ({statistics.acceptance_rate:.0%} of {statistics.drafted_tokens} drafts accepted)"
         )
+        if statistics.tokens_per_target_pass is not None:
+            parts.append(f"{statistics.tokens_per_target_pass:.2f} tokens per target pass")
     elif statistics.mode is not Mode.BASELINE:
         parts.append("nothing was drafted")
+    if statistics.speed_up is not None:
+        parts.append(f"{statistics.speed_up:.2f} times plain decoding")
     parts.append(f"memory {statistics.memory.process / 2**20:.0f} MiB")
     if statistics.stop_reason in _ENDINGS:
         parts.append(_ENDINGS[statistics.stop_reason])

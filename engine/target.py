@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,16 +19,17 @@ from llama_cpp import llama_cpp as libllama
 from numpy.typing import NDArray
 
 from engine import ggml
+from engine.devices import device_handle
 from engine.drafter_config import FEATURE_TAP_ARCHITECTURES
-from engine.errors import Cancelled, ContextTooSmall, ModelFileError, OutOfMemory
-from engine.events import TargetInfo
+from engine.errors import Cancelled, ContextTooSmall, ModelFileError, OutOfMemory, SettingsError
+from engine.events import KV_TYPES, TargetInfo
 from engine.gguf_file import Header
-from engine.stats import process_memory
 from engine.vocabulary import Vocabulary
 
 PREFILL_CHUNK = 512  # tokens in one pass over the prompt
 MAX_ROWS = 32  # rows with logits in one pass and sequence: the longest block that can be verified
 LEAST_CONTEXT = 64
+_GGML_KV_TYPES = dict(zip(KV_TYPES, (ggml.F16, ggml.Q8_0, ggml.Q4_0)))
 
 _set_layer_input = ggml.symbol(
     (
@@ -75,27 +77,36 @@ class Target:
         gpu_layers: int = -1,
         sequences: int = 1,
         exact: bool = False,
+        device: str | None = None,
+        kv_type: str = "f16",
         on_progress: Callable[[float], None] | None = None,
         cancel: threading.Event | None = None,
     ) -> None:
         """`context`: tokens each sequence can hold, cut to what the model was trained for. `exact`: attention in
         float32, slower and with twice the memory; with float32 weights, single and batched decoding then agree to a
-        millionth.
+        millionth. `device`: the only one that layers go to, None = as libllama chooses. `kv_type`: one of KV_TYPES.
 
-        Raises ModelFileError, ContextTooSmall, OutOfMemory, Cancelled.
+        Raises ModelFileError, SettingsError, ContextTooSmall, OutOfMemory, Cancelled.
         """
+        if kv_type not in _GGML_KV_TYPES:
+            kinds = ", ".join(KV_TYPES)
+            raise SettingsError(f"Keys and values are to be kept as {kv_type!r}; it must be one of {kinds}.")
         self.path = header.path
         self.file_name = os.path.basename(header.path)
         self.architecture = header.architecture
         self.threads = threads
+        self.sequences = sequences
         self._context: Any = None
         self._batch: Any = None
         self._abort: Any = None
         self._exact = exact
+        self.kv_type = kv_type
+        self.gpu_layers = gpu_layers
         self._taps: tuple[int, ...] = ()
         self._views: dict[tuple[int, int, int], NDArray[np.float32]] = {}
         self._held: list[list[int]] = [[] for _ in range(sequences)]
-        self._model = self._load(gpu_layers, on_progress, cancel)
+        with ggml.log_lines() as weights_said:
+            self._model = self._load(gpu_layers, device, on_progress, cancel)
         try:
             trained = libllama.llama_model_n_ctx_train(self._model)
             self.context = min(context, trained) if trained > 0 else context
@@ -109,9 +120,11 @@ class Target:
             self.recurrent = bool(
                 libllama.llama_model_is_recurrent(self._model) or libllama.llama_model_is_hybrid(self._model)
             )
-            before = process_memory()[0]
-            self._context = self._new_context(sequences)
-            self.context_bytes = max(0, process_memory()[0] - before)
+            with ggml.log_lines() as context_said:
+                self._context = self._new_context(sequences)
+            buffers = [*_buffers(weights_said, "model"), *_buffers(context_said, "KV|RS")]
+            self.context_bytes = sum(size for _, size in _buffers(context_said, "KV|RS"))
+            self.offloaded_bytes = sum(size for name, size in buffers if not _in_host_memory(name))
             template = libllama.llama_model_chat_template(self._model, None)
             self.vocabulary = Vocabulary(
                 self._model, template.decode("utf-8", "replace") if template else None, self.file_name
@@ -126,10 +139,22 @@ class Target:
     # loading
 
     def _load(
-        self, gpu_layers: int, on_progress: Callable[[float], None] | None, cancel: threading.Event | None
+        self,
+        gpu_layers: int,
+        device: str | None,
+        on_progress: Callable[[float], None] | None,
+        cancel: threading.Event | None,
     ) -> Any:
         params = libllama.llama_model_default_params()
         params.n_gpu_layers = gpu_layers
+        if device is not None:
+            chosen = device_handle(device)
+            on_cpu = ggml.dev_type(chosen) == ggml.DEVICE_CPU
+            # The list of devices to offload to ends with a null; an empty one means none.
+            offload_to = (ctypes.c_void_p * 2)(None if on_cpu else chosen, None)
+            params.devices = ctypes.cast(offload_to, ctypes.c_void_p)
+            if on_cpu:
+                params.n_gpu_layers = 0
 
         @libllama.llama_progress_callback
         def progress(fraction: float, _data: object) -> bool:
@@ -166,14 +191,24 @@ class Target:
         if self._exact:  # flash attention computes in float16, whatever the cache holds
             params.type_k = params.type_v = ggml.F32
             params.flash_attn_type = libllama.LLAMA_FLASH_ATTN_TYPE_DISABLED
+        elif self.kv_type != "f16":  # quantised values are read by flash attention only
+            params.type_k = params.type_v = _GGML_KV_TYPES[self.kv_type]
+            params.flash_attn_type = libllama.LLAMA_FLASH_ATTN_TYPE_ENABLED
         params.no_perf = True
         if self.recurrent:
             params.n_rs_seq = MAX_ROWS
         return params
 
     def _new_context(self, sequences: int) -> Any:
+        ggml.last_errors.clear()
         context = libllama.llama_init_from_model(self._model, self._context_params(self.context, sequences))
         if not context:
+            said = " ".join(ggml.last_errors)
+            if self.kv_type != "f16" and "alloc" not in said:
+                raise SettingsError(
+                    f"The model {self.file_name} cannot keep its keys and values as {self.kv_type} "
+                    f"({said or 'no reason given'}); choose f16."
+                )
             raise OutOfMemory(
                 f"There is not enough free memory for a context of {self.context} tokens; choose a shorter one."
             )
@@ -408,3 +443,14 @@ class Target:
         if self._model is not None:
             libllama.llama_model_free(self._model)
             self._model = None
+
+
+def _buffers(log: Sequence[str], kind: str) -> list[tuple[str, int]]:
+    """(name of the buffer type, bytes) of the buffers that libllama says it has allocated; no call gives them."""
+    found = [re.search(rf": +(\S+) (?:{kind}) buffer size = +([0-9.]+) MiB", line) for line in log]
+    return [(match[1], round(float(match[2]) * 2**20)) for match in found if match]
+
+
+def _in_host_memory(buffer_type: str) -> bool:
+    """Whether it counts for the process: CPU, CPU_Mapped, CPU_REPACK, …, and what a device pins there (CUDA_Host)."""
+    return buffer_type.startswith("CPU") or buffer_type.endswith("_Host")

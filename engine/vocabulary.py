@@ -88,6 +88,14 @@ class Vocabulary:
             piece = self._pieces[token] = self._buffer.raw[:length]
         return piece
 
+    def label(self, token: int) -> str:
+        """How to show one token alone: its text, the name of a special one; half a character as U+FFFD."""
+        return self.piece(token).decode("utf-8", "replace") or self._text_of(token)
+
+    def spells(self, tokens: Sequence[int], text: str) -> bool:
+        """Whether an answer of these tokens has this text."""
+        return all(0 <= token < self.size for token in tokens) and self.detokenizer().push(tokens) == text
+
     def is_stop(self, token: int) -> bool:
         """Whether the file's metadata marks the token as an end of generation (eos, eot, eom, …: all of them)."""
         return bool(libllama.llama_vocab_is_eog(self._vocab, token))
@@ -97,8 +105,8 @@ class Vocabulary:
 
     # conversations
 
-    def render(self, messages: Sequence[Message]) -> list[int]:
-        """Token ids of the conversation, ready for the next answer.
+    def render(self, messages: Sequence[Message], begun: str = "") -> list[int]:
+        """Token ids of the conversation, ready for the next answer, or behind what there is of its text.
 
         The template sees marks in place of the messages, so nothing in a message can be taken for a part of it. Raises
         TemplateError when there is no template, or it fails or leaves a message out; PromptError for invalid text.
@@ -124,6 +132,8 @@ class Vocabulary:
                 ids += self._tokenize_stretch(stretch)
                 ids += message.ids
                 stretch = []
+        if begun:
+            stretch.append((begun, False))
         return ids + self._tokenize_stretch(stretch)
 
     def _render(self, messages: Sequence[Message]) -> str:

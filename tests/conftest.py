@@ -19,12 +19,15 @@ import pytest
 
 if TYPE_CHECKING:
     from engine.graph import Device
+    from engine.hub import Hub
+    from tests.hub_server import HubServer
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 # Where programs keep what is a user's: pointed at one temporary folder for the whole session, child processes included.
 _FOLDERS = {
     "DFLASH_CHAT_CACHE": "cache/dflash-chat",
+    "HF_HOME": "cache/huggingface",
     "XDG_CACHE_HOME": "cache",
     "XDG_CONFIG_HOME": "config",
     "XDG_DATA_HOME": "data",
@@ -94,6 +97,28 @@ def device() -> Iterator[Device]:
 
     with Device.cpu(1) as device:
         yield device
+
+
+@pytest.fixture
+def hub_server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[HubServer]:
+    """A Hub to which the whole program is pointed, child processes included, with empty folders of the user's."""
+    from tests.hub_server import HubServer
+
+    for name in ("HF_TOKEN", "HF_HUB_CACHE", "HF_TOKEN_PATH", "HF_HUB_OFFLINE"):
+        monkeypatch.delenv(name, raising=False)
+    with HubServer() as server:
+        monkeypatch.setenv("HF_ENDPOINT", server.url)
+        monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
+        monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        yield server
+
+
+@pytest.fixture
+def hub(hub_server: HubServer) -> Hub:
+    from engine.hub import Hub
+
+    return Hub()
 
 
 @pytest.fixture(autouse=True)

@@ -209,13 +209,15 @@ def write_drafter(
     return _write(Path(path), keys, made, quantisation)
 
 
-def requantise(path_in: str | Path, path_out: str | Path, quantisation: str) -> Path:
-    """A copy of a drafter with its matrices in another type."""
+def requantise(path_in: str | Path, path_out: str | Path, quantisation: str, without: Sequence[str] = ()) -> Path:
+    """A copy of a drafter with its matrices in another type, and without some tensors."""
     reader = gguf.GGUFReader(path_in)
     keys = {name: field.contents() for name, field in reader.fields.items() if not name.startswith("GGUF.")}
     keys.pop("general.architecture")
     tensors: dict[str, NDArray[Any] | None] = {}
     for tensor in reader.tensors:
+        if tensor.name in without:
+            continue
         data = np.asarray(tensor.data)
         tensors[tensor.name] = data if data.dtype.kind == "i" else gguf.quants.dequantize(data, tensor.tensor_type)
     return _write(Path(path_out), keys, tensors, quantisation)

@@ -98,6 +98,7 @@ class NumpyDrafter:
         self.soft_cap = np.float32(value("final_logit_softcapping", 0.0))
         self.gelu = str(value("hidden_activation", "silu")).startswith("gelu")
         self.causal = bool(value("attention.causal", False))
+        self.sliding_causal = bool(value("attention.sliding_causal", False))  # no key of llama.cpp's
         self.window = int(value("attention.sliding_window", 0))
         self.sliding = [
             bool(s) and self.window > 0 for s in value("attention.sliding_window_pattern", [False] * self.layers)
@@ -214,7 +215,7 @@ class NumpyDrafter:
         """q [B, heads, d] against k, v [m, kv_heads, d] -> [B, heads, d]."""
         distance = q_pos[:, None] - k_pos[None, :]  # [B, m]
         hidden = np.zeros(distance.shape, bool)
-        if self.causal:
+        if self.causal or (self.sliding[layer] and self.sliding_causal):
             hidden |= distance < 0
         if self.sliding[layer]:
             hidden |= distance >= self.window

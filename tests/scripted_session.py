@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +20,7 @@ from engine.events import (
     AnswerStatistics,
     ContextNotice,
     Event,
+    KnownTurn,
     Loaded,
     LoadProgress,
     LoadSettings,
@@ -51,6 +53,10 @@ class ScriptedSession:
         if settings.target == "slow":
             assert cancel is not None
             cancel.wait()
+        if settings.target == "deaf":  # to a cancel, as a step inside of a library may be; with a helper process
+            subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"])
+            on_event(LoadProgress("target", 0.5))
+            threading.Event().wait()
         if cancel is not None and cancel.is_set():
             raise Cancelled
         if settings.target == "missing":
@@ -101,6 +107,7 @@ class ScriptedSession:
         sampler: SamplerSettings,
         max_tokens: int | None = None,
         draft_length: int | None = None,
+        candidates: bool = False,
         cancel: threading.Event | None = None,
     ) -> Iterator[Event]:
         assert cancel is not None
@@ -121,7 +128,7 @@ class ScriptedSession:
             if cancel.is_set():
                 break
             text += piece
-            yield Tokens((number,), (0,), piece)
+            yield self._token(number, piece, candidates)
             yield Progress(self._statistics(mode, number + 1, None), number + 11, self.settings.context)
             if word == "die" and number == 3:
                 self._die(rest)
@@ -132,6 +139,37 @@ class ScriptedSession:
         yield Answered(
             text, tuple(range(len(words))), self._statistics(mode, len(words), reason), 20, self.settings.context
         )
+
+    def go_on(
+        self,
+        *,
+        mode: Mode,
+        sampler: SamplerSettings,
+        max_tokens: int | None = None,
+        draft_length: int | None = None,
+        candidates: bool = False,
+        cancel: threading.Event | None = None,
+    ) -> Iterator[Event]:
+        """Says "and more " behind the last answer."""
+        if not self.history:
+            raise PromptError("There is no answer to go on with; ask a question first.")
+        question, text = self.history[-1]
+        begun = len(text.split())
+        yield PromptProgress(1, 1)
+        for number, piece in enumerate(("and ", "more "), begun):
+            text += piece
+            yield self._token(number, piece, candidates)
+        self.history[-1] = question, text
+        statistics = self._statistics(mode, 2, StopReason.STOP_TOKEN)
+        yield Answered(text, tuple(range(begun + 2)), statistics, 22, self.settings.context)
+
+    @staticmethod
+    def _token(number: int, piece: str, candidates: bool) -> Tokens:
+        likeliest = (((piece, 0.75), ("other ", 0.2), ("<|im_end|>", 0.05)),) if candidates else ()
+        return Tokens((number,), (0,), piece, (piece.encode(),), likeliest)
+
+    def count(self, text: str) -> int:
+        return len(text.split())
 
     def _words(self, word: str, rest: str) -> Sequence[str]:
         if word == "history":
@@ -182,8 +220,8 @@ class ScriptedSession:
     def rewind(self, turns: int) -> None:
         del self.history[turns:]
 
-    def restore(self, turns: Sequence[tuple[str, str]]) -> None:
-        self.history = list(turns)
+    def restore(self, turns: Sequence[KnownTurn], system: str | None = None) -> None:
+        self.history = [(question, answer) for question, answer, *_ in turns]
 
     def reset(self, system: str | None = None) -> None:
         self.history = []

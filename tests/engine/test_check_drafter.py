@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from engine.check_drafter import TOLERANCE, check
 from engine.errors import DrafterMismatch, ModelFileError
-from tests.drafter_files import requantise, write_drafter
+from tests.drafter_files import requantise, write_drafter, write_target
 from tests.fixture_files import FIXTURES, FOLDER
+from tests.tiny_chat import _edit, _tensor
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -167,5 +168,22 @@ def test_files_that_are_no_record(tmp_path: Path) -> None:
 
 def test_a_drafter_that_needs_its_target(tmp_path: Path) -> None:
     path = write_drafter(tmp_path / "sharing.gguf", version=2, own_embeddings=False, own_head=False)
-    with pytest.raises(DrafterMismatch, match=r"sharing\.gguf"):
+    with pytest.raises(DrafterMismatch, match=r"sharing\.gguf has no token embeddings .* with --model"):
         check(str(path), str(FOLDER / "dflash2.npz"))
+
+
+def test_a_drafter_that_shares_its_model_s_matrices_is_checked_with_them(tmp_path: Path) -> None:
+    """The recorded drafter without its embeddings and head, and a model that has just these."""
+    whole, shared = FOLDER / "dflash2.gguf", ("token_embd.weight", "output.weight")
+    drafter = requantise(whole, tmp_path / "model.gguf", "F32", without=shared)
+    (tmp_path / "models").mkdir()
+    model = write_target(tmp_path / "models" / "model.gguf")
+    _edit(model, {name: _tensor(whole, name) for name in shared})
+    report = check(str(drafter), str(FOLDER / "dflash2.npz"), model_path=str(model))
+    assert report.passed and report.cycles == 4 and "logits" in report.differences
+    other = write_target(tmp_path / "other.gguf")
+    assert not check(str(drafter), str(FOLDER / "dflash2.npz"), model_path=str(other)).passed
+    wide = write_target(tmp_path / "models" / "model.gguf", hidden_size=64)
+    with pytest.raises(DrafterMismatch) as error:
+        check(str(drafter), str(FOLDER / "dflash2.npz"), model_path=str(wide))
+    assert f"{drafter} does not fit {wide}" in str(error.value), "both are called model.gguf"

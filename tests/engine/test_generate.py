@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from engine import ggml
+from engine.draft_length import DraftLength
 from engine.drafter import Drafter
 from engine.drafter_weights import SharedTensors
 from engine.events import SamplerSettings
@@ -21,6 +22,7 @@ from engine.graph import Device
 from engine.sampling import Sampler
 from engine.target import Target
 from tests.fixture_files import relative_difference
+from tests.steady_length import SteadyLength
 from tests.tiny_chat import LETTERS
 
 if TYPE_CHECKING:
@@ -70,16 +72,21 @@ def pair(request: pytest.FixtureRequest, tiny_models: TinyModels, device: Device
         yield Pair(own, tiny_models.wandering, drafter, device)
 
 
-def run(pair: Pair, streams: Sequence[Stream], cycles: int, *, drafted: bool = True) -> list[list[Outcome]]:
+def run(
+    pair: Pair, streams: Sequence[Stream], cycles: int, *, drafted: bool = True, length: DraftLength | None = None
+) -> list[list[Outcome]]:
     """The outcomes of each stream."""
     outcomes: list[list[Outcome]] = [[] for _ in streams]
     for _ in range(cycles):
         before = [(stream.anchor, pair.target.committed(stream.sequence)) for stream in streams]
-        results, took = run_cycle(pair.target, pair.drafter if drafted else None, streams)
-        assert took.verify_s > 0 and (took.draft_s is None) == (not any(stream.drafts for stream in streams))
+        results, took = run_cycle(pair.target, pair.drafter if drafted else None, streams, length)
+        assert took.verify_s > 0
+        if length is None:
+            assert (took.draft_s is None) == (not any(stream.drafts for stream in streams))
         for stream, (anchor, start), outcome, all_of_it in zip(streams, before, results, outcomes):
             all_of_it.append(outcome)
-            assert 0 <= outcome.accepted <= outcome.drafted == stream.drafts
+            assert 0 <= outcome.accepted <= outcome.drafted <= stream.drafts
+            assert length is not None or outcome.drafted == stream.drafts
             assert len(outcome.tokens) == outcome.accepted + 1 and stream.anchor == outcome.tokens[-1]
             held = pair.target.tokens(stream.sequence)
             assert held[start:] == [anchor, *outcome.tokens[:-1]], "the anchor and the accepted drafts, no more"
@@ -121,6 +128,21 @@ def test_greedy_cycles_give_what_plain_decoding_gives(pair: Pair, settings: Samp
     plain = ids_of(run(pair, [pair.begin(0, TEXTS[1], settings, 0, drafted=False)], 40, drafted=False)[0])
     drafted = ids_of(run(pair, [pair.begin(0, TEXTS[1], settings, drafts)], 40)[0])
     assert drafted[:40] == plain
+
+
+@pytest.mark.parametrize("settings", [GREEDY, PENALISED])
+def test_lengths_decided_in_each_cycle_change_no_token(pair: Pair, settings: SamplerSettings) -> None:
+    """Alone, and three sequences together, of which one may have fewer drafts."""
+    plain = [
+        ids_of(run(pair, [pair.begin(0, text, settings, 0, drafted=False)], 40, drafted=False)[0]) for text in TEXTS
+    ]
+    length = SteadyLength(pair.drafter.config.block_size, row=0.02)
+    alone = run(pair, [pair.begin(0, TEXTS[1], settings, 7)], 40, length=length)
+    assert ids_of(alone[0])[:40] == plain[1]
+    assert len({outcome.drafted for outcome in alone[0]}) > 2, "the lengths differ"
+    streams = [pair.begin(sequence, text, settings, 7 - 3 * sequence) for sequence, text in enumerate(TEXTS)]
+    for outcomes, expected in zip(run(pair, streams, 40, length=length), plain):
+        assert ids_of(outcomes)[:40] == expected
 
 
 def test_plain_decoding_is_the_argmax_of_each_pass(pair: Pair) -> None:

@@ -360,6 +360,12 @@ def array(name: str, item: int, count: int, values: bytes = b"") -> bytes:
     return key(name, 9, struct.pack("<IQ", item, count) + values)
 
 
+def test_an_array_of_arrays_is_read(tmp_path: Path) -> None:
+    inner = struct.pack("<IQQ2sQ", 8, 2, 2, b"ab", 0) + struct.pack("<IQI", 4, 1, 7)
+    strings, numbers = read_header(write(tmp_path, [array("tags", 9, 2, inner), number("last", 5)])).metadata["tags"]
+    assert (list(strings), list(numbers)) == (["ab", ""], [7])
+
+
 def tensor(
     name: str | bytes = "t",
     shape: tuple[int, ...] = (4,),
@@ -399,7 +405,8 @@ HUGE = (1 << 64) - 1  # as a signed number: -1
         ([key("", 4, bytes(4))], "has no name"),
         ([number("twice", 1), number("twice", 2)], "'twice' occurs twice"),
         ([key("odd", 13, bytes(8))], "'odd' has the unknown type 13"),
-        ([array("nested", 9, 1)], "'nested' is an array of the unknown type 9"),
+        ([array("nested", 9, 1, struct.pack("<IQ", 9, 1) * 3)], "'nested' is an array of the unknown type 9"),
+        ([array("nested", 9, HUGE)], "cut short"),
         ([struct.pack("<Q", 70000) + bytes(8)], "70000 bytes long"),
         ([struct.pack("<Q", HUGE)], "bytes long"),
         ([key("long", 8, struct.pack("<Q", HUGE))], "longer than"),

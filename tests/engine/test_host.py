@@ -15,6 +15,8 @@ import pytest
 from engine.errors import EngineStopped
 from engine.events import (
     Answered,
+    Counted,
+    DevicesListed,
     Event,
     Failed,
     Loaded,
@@ -25,7 +27,21 @@ from engine.events import (
     StopReason,
     Tokens,
 )
-from engine.host import Ask, Cancel, Done, EngineClient, Load, Request, Reset, Restore, Rewind, Unload
+from engine.host import (
+    Ask,
+    Cancel,
+    Continue,
+    Count,
+    Done,
+    EngineClient,
+    ListDevices,
+    Load,
+    Request,
+    Reset,
+    Restore,
+    Rewind,
+    Unload,
+)
 
 SCRIPTED = "tests.scripted_session:ScriptedSession.open"
 WAIT = 300.0  # seconds; a limit for a test that hangs, not a measurement
@@ -163,6 +179,75 @@ def test_cancel_also_reaches_what_has_not_begun(client: EngineClient) -> None:
     for request in (Ask("endless-prompt"), Ask("endless-prompt again")):
         answered = events_until_done(client, request)[-1]
         assert isinstance(answered, Answered) and answered.statistics.stop_reason is StopReason.CANCELLED
+
+
+def test_of_two_chats_the_waiting_one_is_cancelled_alone(client: EngineClient) -> None:
+    """Then the running one, then the waiting one while it runs."""
+    carry_out(client, Load())
+    for stopped in ("b", "a"):
+        requests: list[Request] = [
+            Ask("endless-prompt", tag="a"),
+            Restore((("q", "r"),)),
+            Ask("endless-prompt", tag="b"),
+        ]
+        for request in requests:
+            client.send(request)
+        assert receive(client) == PromptProgress(1, 1000) and client.current == requests[0]
+        client.send(Cancel("nobody"))
+        client.send(Cancel(stopped))
+        if stopped == "b":
+            client.send(Count("x"))  # answered after the cancels were read
+            assert receive(client) == Counted(1) and client.receive(0) is None, "the first one runs on"
+            client.send(Cancel("a"))
+        for request in requests[:2]:
+            events_until_done(client, request)
+        assert client.current == requests[2]
+        if stopped == "a":
+            assert receive(client) == PromptProgress(1, 1000)
+            client.send(Cancel("b"))
+        answered = events_until_done(client, requests[2])[-1]
+        assert isinstance(answered, Answered) and answered.statistics.stop_reason is StopReason.CANCELLED
+
+
+def test_an_answer_is_continued(client: EngineClient) -> None:
+    carry_out(client, Load(LoadSettings(), Restore((("q", "r ", (1, 2)),), "Be brief.")))
+    events = carry_out(client, Continue(candidates=True))
+    assert text_of(events) == "and more " and isinstance(events[-1], Answered) and events[-1].text == "r and more "
+    assert [event.candidates != () for event in events if isinstance(event, Tokens)] == [True, True]
+    assert text_of(carry_out(client, Ask("history"))) == "q=r and more ;"
+
+
+def test_tokens_are_counted_while_an_answer_runs(client: EngineClient) -> None:
+    client.send(Count("a b c", "before"))
+    assert receive(client) == Counted(None, "before"), "no model is loaded yet"
+    carry_out(client, Load())
+    client.send(Ask("endless-prompt"))
+    assert receive(client) == PromptProgress(1, 1000)
+    client.send(Count("a b c", "meanwhile"))
+    assert receive(client) == Counted(3, "meanwhile")
+    assert client.current == Ask("endless-prompt")
+    client.send(Cancel())
+    events_until_done(client, Ask("endless-prompt"))
+
+
+def test_devices_are_listed_without_a_model(client: EngineClient) -> None:
+    (listed,) = carry_out(client, ListDevices())
+    assert isinstance(listed, DevicesListed) and listed.devices[-1].kind == "cpu"
+
+
+def test_unloading_ends_the_process_unless_more_was_asked_for(client: EngineClient) -> None:
+    carry_out(client, Load())
+    process = psutil.Process(client.pid)
+    client.send(Unload())
+    client.send(Ask("say a"))
+    client.send(Load())
+    events_until_done(client, Unload())
+    events_until_done(client, Ask("say a"))
+    events_until_done(client, Load())
+    carry_out(client, Unload())
+    assert not process.is_running() and client.pid is None and client.exit_reason is None
+    client.start()
+    carry_out(client, Load())
 
 
 def test_what_is_printed_goes_to_the_log_and_not_into_the_pipe(client: EngineClient) -> None:

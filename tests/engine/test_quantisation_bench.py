@@ -22,9 +22,7 @@ def target(target_file: Path) -> Iterator[Target]:
     target.close()
 
 
-def test_perplexity_is_that_of_reading_one_token_after_another(
-    target: Target, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_perplexity_is_that_of_reading_one_token_after_another(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quantisation_bench, "_WINDOW", 100)
     monkeypatch.setattr(quantisation_bench, "_CONTEXT", 20)
     monkeypatch.setattr(quantisation_bench, "_WINDOWS", 1)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from engine.events import Loaded, LoadProgress, LoadSettings, Mode, SamplerSettings, StopReason, Tokens
+from engine.events import KV_TYPES, Loaded, LoadProgress, LoadSettings, Mode, SamplerSettings, StopReason, Tokens
 from engine.session import Session
 from engine.vocabulary import Message
 from tests.conversation import answer_to, answered, ask, of_type, opened
@@ -42,13 +42,30 @@ def test_opening_reports_progress_and_what_was_loaded(tiny_models: TinyModels) -
         assert [info.reason for info in session.modes] == [None, None, None]
         assert loaded.memory.drafter_weights is None, "drafters are loaded when first used"
         ask(session, "hi", mode=Mode.DFLASH2, max_tokens=3)
-        assert [event.part for event in events[len(progress) + 1 :]][-1] == "drafter"
+        later = events[len(progress) + 1 :]
+        assert list(dict.fromkeys(event.part for event in later)) == ["drafter", "measuring"]
+        assert [event.fraction for event in later if event.part == "measuring"][-1] == 1
         assert (session.memory().drafter_weights or 0) > 0 and (session.memory().drafter_kv or 0) > 0
 
 
 def test_a_context_longer_than_the_model_was_trained_for_is_cut(tiny_models: TinyModels) -> None:
     with opened(tiny_models.counting, context=100_000) as session:
         assert session.info.context_served == 4096
+
+
+def test_the_context_is_kept_in_the_type_and_on_the_device_that_were_chosen(tiny_models: TinyModels) -> None:
+    """And drafting goes on as ever."""
+    drafters = {Mode.DFLASH2: str(tiny_models.counting_v2)}
+    sizes = []
+    for kv_type in KV_TYPES:
+        settings = LoadSettings(str(tiny_models.counting), drafters, 512, threads=1, device="CPU", kv_type=kv_type)
+        with Session.open(settings) as session:
+            end = answer_to(session, "count!", mode=Mode.DFLASH2, max_tokens=41, draft_length=DRAFTS)
+            assert end.text == COUNT[:41] and end.statistics.acceptance_length == DRAFTS + 1
+            memory = end.statistics.memory
+            sizes.append(memory.target_context)
+            assert memory.offloaded is None, "nothing lies elsewhere"
+    assert sizes[0] > sizes[1] > sizes[2] > 0
 
 
 # --- one answer -------------------------------------------------------------------------------------------------------

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from engine.errors import Cancelled
-from engine.events import Event, LoadSettings, Mode, PromptProgress, StopReason, Tokens
+from engine.events import Event, LoadProgress, LoadSettings, Mode, PromptProgress, StopReason, Tokens
 from engine.session import Session
 from engine.target import PREFILL_CHUNK
 from tests.conversation import (
@@ -133,6 +134,44 @@ def test_before_it_begins(counting: Session, mode: Mode) -> None:
     assert end.statistics.mode is mode and (end.statistics.drafter is None) == (mode is Mode.BASELINE)
     assert counting.turns == 1
     goes_on(counting, mode)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_is_stopped_while_it_waits_leaves_the_caches_to_the_other_conversation(
+    counting: Session, mode: Mode
+) -> None:
+    first = answer_to(counting, "count!", mode=mode, max_tokens=9, draft_length=3)
+    held = committed(counting)
+    cancel = threading.Event()
+    cancel.set()
+    counting.restore([], "Be brief.")
+    list(counting.ask("something else", mode=mode, cancel=cancel))
+    assert committed(counting) == held
+    counting.restore([("count!", first.text, first.token_ids)])
+    again = answer_to(counting, "and now?", mode=mode, max_tokens=9, draft_length=3)
+    assert again.statistics.prompt_tokens_cached == first.context_used
+
+
+@pytest.mark.parametrize("part", ["drafter", "measuring"])
+def test_while_a_drafter_is_being_prepared(
+    tiny_models: TinyModels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    """An answer that was to be continued keeps its beginning."""
+    monkeypatch.setenv("DFLASH_CHAT_CACHE", str(tmp_path))  # where nothing was measured yet
+    cancel = threading.Event()
+
+    def stop(event: Event) -> None:
+        if isinstance(event, LoadProgress) and event.part == part:
+            cancel.set()
+
+    drafters = {Mode.DFLASH2: str(tiny_models.counting_v2)}
+    with Session.open(LoadSettings(str(tiny_models.counting), drafters, 256, threads=1), stop) as session:
+        begun = answered(list(session.ask("count!", max_tokens=5)))
+        end = answered(list(session.go_on(mode=Mode.DFLASH2, cancel=cancel)))
+        assert end.statistics.stop_reason is StopReason.CANCELLED and end.token_ids == begun.token_ids
+        assert cancel.is_set() and session.turns == 1
+        session.rewind(0)
+        goes_on(session, Mode.DFLASH2)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -8,7 +8,9 @@ import mmap
 import numpy as np
 import pytest
 
+from engine.draft_length import FixedLength
 from engine.events import AnswerStatistics, Memory, Mode, StopReason
+from engine.pass_costs import CostCurve
 from engine.stats import AnswerRecorder, one_line, process_memory, to_json
 
 MEMORY = Memory(
@@ -175,15 +177,15 @@ def test_json_has_its_fields_in_plain_values() -> None:
     assert list(found) == [
         "text", "token_ids", "mode", "target", "drafter", "prompt_tokens", "output_tokens", "tokens_per_second",
         "prompt_tokens_per_second", "time_to_first_token_s", "tokens_per_target_pass", "acceptance_length",
-        "acceptance_rate", "acceptance_by_position", "verification_passes", "draft_ms", "verify_ms", "memory",
-        "stop_reason",
+        "acceptance_rate", "acceptance_by_position", "verification_passes", "plain_tokens_per_second", "speed_up",
+        "draft_length", "decision", "draft_ms", "verify_ms", "memory", "stop_reason",
     ]  # fmt: skip
     assert (found["text"], found["token_ids"]) == ("Rain.", [4, 5])
     assert (found["mode"], found["stop_reason"]) == ("dflash2", "stop_token")
     assert found["acceptance_by_position"] == pytest.approx([0.75, 0.5, 2 / 3])
     assert found["memory"] == {
         "process": 300 * 2**20, "peak": 310 * 2**20, "target_weights": 90, "target_context": 20,
-        "drafter_weights": 7, "drafter_kv": 3,
+        "drafter_weights": 7, "drafter_kv": 3, "offloaded": None,
     }  # fmt: skip
 
 
@@ -199,7 +201,7 @@ def test_json_of_a_running_baseline_answer_says_null() -> None:
 def test_the_line_for_the_terminal() -> None:
     assert one_line(drafted_answer()) == (
         "DFlash 2: 11 tokens at 18.3 tokens/s, first token after 0.50 s, "
-        "acceptance length 2.25 (64% of 11 drafts accepted), memory 300 MiB"
+        "acceptance length 2.25 (64% of 11 drafts accepted), 1.83 tokens per target pass, memory 300 MiB"
     )
     record, _ = recorder(Mode.BASELINE)
     record.first_token()
@@ -210,6 +212,23 @@ def test_the_line_for_the_terminal() -> None:
     assert one_line(record.snapshot(MEMORY, StopReason.CANCELLED)) == (
         "DFlash: 0 tokens, nothing was drafted, memory 300 MiB, stopped by you"
     )
+
+
+def test_the_gain_over_plain_decoding_and_the_decision() -> None:
+    """Eight tokens in two seconds, where a plain pass takes half a second; nothing of it in baseline."""
+    record, clock = recorder()
+    record.length = length = FixedLength(CostCurve({1: 0.5}))
+    record.first_token()
+    length.drafts([[0.0] * 3], (3,))
+    for _ in range(2):
+        clock.now += 1.0
+        record.cycle(drafted=3, accepted=3, emitted=4, verify_s=0.6, draft_s=0.3)
+    found = record.snapshot(MEMORY)
+    assert (found.plain_tokens_per_second, found.speed_up, found.draft_length) == (2.0, 2.0, 3)
+    assert found.decision == "3 drafts, as set."
+    assert "2.00 times plain decoding" in one_line(found)
+    plain = recorder(Mode.BASELINE)[0].snapshot(MEMORY)
+    assert (plain.plain_tokens_per_second, plain.speed_up, plain.decision, plain.draft_length) == (None,) * 4
 
 
 def test_process_memory_sees_what_is_taken_and_remembers_the_peak() -> None:

@@ -14,7 +14,8 @@ import pytest
 from numpy.typing import NDArray
 
 from engine import ggml
-from engine.errors import Cancelled, ContextTooSmall
+from engine.devices import devices
+from engine.errors import Cancelled, ContextTooSmall, SettingsError
 from engine.gguf_file import read_header
 from engine.target import MAX_ROWS, PREFILL_CHUNK, Target
 from tests.conversation import SetWhenAskedOften
@@ -313,3 +314,36 @@ def test_closing_twice(tiny_models: TinyModels) -> None:
     target = Target(read_header(tiny_models.wandering), context=64, threads=1)
     target.close()
     target.close()
+
+
+# --- where it lies and in which form ----------------------------------------------------------------------------------
+
+
+def test_keys_and_values_take_what_their_type_takes(tiny_models: TinyModels) -> None:
+    """Figures are libllama's own, in hundredths of MiB; values of a block share a scale of two bytes."""
+    values = 2 * 6 * 2 * 32 * 4096  # keys and values, layers, heads, their size, positions
+    for kv_type, bytes_of_32 in {"f16": 64, "q8_0": 34, "q4_0": 18}.items():
+        with closing(Target(read_header(tiny_models.counting), context=4096, threads=1, kv_type=kv_type)) as target:
+            assert target.context_bytes == pytest.approx(values * bytes_of_32 / 32, abs=2**20 / 100)
+            assert target.offloaded_bytes == 0
+            for token, following in ((ord("\n"), "a"), (ord("a"), "b")):
+                said = target.evaluate([(0, [token])]).logits[0].argmax()
+                assert target.vocabulary.label(int(said)) == following
+    with pytest.raises(SettingsError, match="kept as 'f8'; it must be one of f16, q8_0, q4_0"):
+        Target(read_header(tiny_models.counting), context=4096, threads=1, kv_type="f8")
+
+
+def test_a_model_that_no_quantised_cache_fits_says_so(tmp_path: Path) -> None:
+    path = write_target(tmp_path / "narrow.gguf", vocabulary=vocabulary(), head_dim=24)
+    with pytest.raises(SettingsError, match=r"narrow.gguf cannot keep its keys and values as q8_0 \(.+\); choose f16"):
+        Target(read_header(path), context=256, threads=1, kv_type="q8_0")
+
+
+def test_the_device_can_be_named(tiny_models: TinyModels) -> None:
+    listed = devices()
+    assert listed[-1].kind == "cpu" and listed[-1].free and listed[-1].total and listed[-1].free < listed[-1].total
+    for name in (listed[-1].name, listed[-1].name.lower()):
+        with closing(Target(read_header(tiny_models.counting), context=256, threads=1, device=name)) as target:
+            assert target.device_name == listed[-1].name
+    with pytest.raises(SettingsError, match=f"no device 'Abacus0' here; choose one of: .*{listed[-1].name}"):
+        Target(read_header(tiny_models.counting), context=256, threads=1, device="Abacus0")
