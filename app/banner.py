@@ -8,6 +8,8 @@ from __future__ import annotations
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
+from app.engine_words import in_words
+from app.i18n import translate
 from app.state import Trouble
 from app.theme import font, px
 
@@ -27,11 +29,11 @@ class Banner(QFrame):
             label.setWordWrap(True)
             label.setTextFormat(Qt.TextFormat.PlainText)
             label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.button = QPushButton("Restart")
+        self.button = QPushButton(translate("Banner", "Try again"))
         self.button.setProperty("role", "primary")
         self.button.clicked.connect(self.remedy)
-        self.close_button = QPushButton("Close")
-        self.close_button.setAccessibleName("Close this message")
+        self.close_button = QPushButton(translate("Banner", "Close"))
+        self.close_button.setAccessibleName(translate("Banner", "Close this message"))
         self.close_button.setProperty("role", "quiet")
         self.close_button.clicked.connect(self.dismissed)
         words = QVBoxLayout()
@@ -51,7 +53,7 @@ class Banner(QFrame):
         if trouble is None:
             return
         self.headline.setText(trouble.headline)
-        self.sentence.setText(trouble.sentence.replace("/", "/\u200b"))  # so that a path can be broken
+        self.sentence.setText(in_words(trouble.sentence).replace("/", "/\u200b"))  # so that a path can be broken
         self.button.setVisible(trouble.remedy is not None)
         self.close_button.setVisible(trouble.remedy is None)
         self.button.setText(trouble.remedy or "")

@@ -1,16 +1,18 @@
-"""Colours, type and the style sheet, light and dark, and the fonts that come with the program.
+"""Colours, type, sizes and the style sheet, light and dark, and the fonts that come with the program.
 
-Everything that has a colour asks `theme()`. Knows nothing of what the widgets are for.
+Everything that has a colour asks `theme()`, everything that has a size `px()`. `choose` takes the user's wishes. Knows
+nothing of what the widgets are for.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QFontInfo, QGuiApplication, QIcon, QPalette
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QStyle
 
 ASSETS = Path(__file__).resolve().parent.parent / "assets"
 FONT_FILES = ("Pretendard-Regular.otf", "Pretendard-SemiBold.otf")
@@ -93,6 +95,20 @@ def theme() -> Theme:
     return _current
 
 
+@dataclass(frozen=True)
+class Look:
+    """What the user wishes. Sizes in pixels at 100 %; the text's size takes everything else along."""
+
+    scheme: str = "system"  # or "light", "dark"
+    family: str | None = None  # None = the font that comes with the program
+    text_size: int = 14
+    code_size: int = 13
+    reduced_motion: bool = False
+
+
+_look = Look()
+
+
 def prepare(application: QApplication) -> None:
     """Fonts, icon and the theme the system wants; follows it from then on."""
     for name in FONT_FILES:
@@ -105,9 +121,24 @@ def prepare(application: QApplication) -> None:
     application.setWindowIcon(QIcon(str(ASSETS / "icon.svg")))
     system_pixels = QFontInfo(QGuiApplication.font()).pixelSize()
     _set_scale(system_pixels / 13)
-    hints = application.styleHints()
-    hints.colorSchemeChanged.connect(lambda scheme: apply(application, scheme == Qt.ColorScheme.Dark))
-    apply(application, hints.colorScheme() == Qt.ColorScheme.Dark)
+    application.styleHints().colorSchemeChanged.connect(lambda: apply(application, _wants_dark(application)))
+    apply(application, _wants_dark(application))
+
+
+def choose(application: QApplication, look: Look) -> bool:
+    """Take the wishes over; whether sizes or fonts changed, which widgets that are there already do not follow."""
+    global _look
+    before, _look = _look, look
+    dark = _wants_dark(application)
+    if before != look or dark is not _current.dark:  # a new style sheet takes a moment
+        apply(application, dark)
+    return (before.family, before.text_size, before.code_size) != (look.family, look.text_size, look.code_size)
+
+
+def _wants_dark(application: QApplication) -> bool:
+    if _look.scheme == "system":
+        return application.styleHints().colorScheme() == Qt.ColorScheme.Dark
+    return _look.scheme == "dark"
 
 
 def apply(application: QApplication, dark: bool) -> None:
@@ -117,6 +148,11 @@ def apply(application: QApplication, dark: bool) -> None:
     application.setPalette(_palette(_current))
     application.setFont(font())
     application.setStyleSheet(_style_sheet(_current))
+
+
+def moves() -> bool:
+    """Whether things may move on the screen: neither the user nor the system's style wants them still."""
+    return not _look.reduced_motion and QApplication.style().styleHint(QStyle.StyleHint.SH_Widget_Animate) != 0
 
 
 # --- type -------------------------------------------------------------------------------------------------------------
@@ -130,13 +166,14 @@ def _set_scale(scale: float) -> None:
 
 
 def px(size: float) -> int:
-    """A length in logical pixels that grows with the system's font."""
-    return round(size * _scale)
+    """A length in logical pixels that grows with the system's font and with the size of text the user chose."""
+    return round(size * _scale * _look.text_size / Look.text_size)
 
 
 def font(size: float = 14, *, bold: bool = False, figures: bool = False) -> QFont:
     """The program's font. `figures`: digits of one width, for numbers that change in place."""
-    made = QFont(FAMILY)
+    made = QFont()
+    made.setFamilies([_look.family, FAMILY] if _look.family else [FAMILY])  # the last one for Hangul
     made.setPixelSize(px(size))
     made.setWeight(QFont.Weight.DemiBold if bold else QFont.Weight.Normal)
     if figures:
@@ -148,8 +185,13 @@ def code_font() -> QFont:
     made = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
     made.setFamilies([*made.families(), "Menlo", "Consolas", "DejaVu Sans Mono", FAMILY])  # the last one for Hangul
     made.setStyleHint(QFont.StyleHint.Monospace)
-    made.setPixelSize(px(13))
+    made.setPixelSize(round(_look.code_size * _scale))
     return made
+
+
+def tip(text: str) -> str:
+    """A text for a tooltip: long lines are wrapped, which Qt does with rich text only."""
+    return f"<qt>{escape(text).replace(chr(10), '<br>')}</qt>" if text else ""
 
 
 # --- colours ----------------------------------------------------------------------------------------------------------
@@ -179,6 +221,11 @@ def _palette(colors: Theme) -> QPalette:
     return palette
 
 
+def _sign(name: str, colors: Theme) -> str:
+    """The path of a small picture that a style sheet can name."""
+    return (ASSETS / "icons" / f"{name}-{'dark' if colors.dark else 'light'}.svg").as_posix()
+
+
 def _style_sheet(c: Theme) -> str:
     return f"""
     QMainWindow, #conversation, #column {{ background: {c.window}; }}
@@ -202,6 +249,7 @@ def _style_sheet(c: Theme) -> str:
         color: {c.text}; }}
     QPushButton:hover {{ background: {c.hover}; }}
     QPushButton:focus {{ outline: none; border: 1px solid {c.accent}; }}
+    QPushButton[role="toggle"]:checked {{ background: {c.accent_soft}; }}
     QPushButton:disabled {{ color: {c.muted}; }}
     QPushButton[role="primary"] {{ background: {c.accent}; color: {c.on_accent}; font-weight: 600; }}
     QPushButton[role="primary"]:hover {{ background: {c.text}; color: {c.window}; }}
@@ -214,16 +262,82 @@ def _style_sheet(c: Theme) -> str:
     QPushButton[role="round"] {{ background: {c.accent}; border-radius: {px(17)}px; padding: 0; }}
     QPushButton[role="round"]:hover {{ background: {c.text}; }}
     QPushButton[role="round"]:disabled {{ background: {c.hover}; }}
+    QPushButton[role="bare"] {{ padding: 0; border-radius: {px(17)}px; }}
     QPushButton[role="float"] {{ background: {c.surface}; border: 1px solid {c.line}; border-radius: {px(17)}px;
         padding: 0; }}
     QPushButton[role="float"]:hover {{ background: {c.hover}; }}
     #modes {{ background: {c.hover}; border-radius: {px(10)}px; }}
-    #modes QPushButton {{ color: {c.muted}; border: 1px solid transparent; border-radius: {px(8)}px;
-        padding: {px(5)}px {px(14)}px; }}
-    #modes QPushButton:hover {{ color: {c.text}; background: transparent; }}
-    #modes QPushButton:checked {{ background: {c.chosen}; color: {c.text}; font-weight: 600; }}
-    #modes QPushButton:focus {{ border-color: {c.accent}; }}
-    #modes QPushButton:disabled {{ color: {c.faint}; }}
+    #modes > QPushButton {{ color: {c.muted}; border: 1px solid transparent; border-radius: {px(8)}px;
+        padding: {px(5)}px {px(14)}px; background: transparent; }}
+    #modes > QPushButton:hover {{ color: {c.text}; }}
+    #modes > QPushButton:checked {{ color: {c.text}; }}
+    #modes > QPushButton:focus {{ border-color: {c.accent}; }}
+    #modes > QPushButton[available="false"] {{ color: {c.faint}; }}
+    #modes > QPushButton[available="false"]:hover {{ color: {c.muted}; }}
+    #sheet {{ background: {c.surface}; border: 1px solid {c.line}; }}
+    #pill {{ background: {c.accent_soft}; color: {c.accent}; border-radius: {px(11)}px;
+        padding: {px(3)}px {px(10)}px; }}
+    QPushButton[role="fold"] {{ padding: {px(2)}px {px(4)}px {px(2)}px 0; border-radius: {px(4)}px; }}
+    QPushButton[role="fold"]:hover {{ background: transparent; color: {c.accent}; }}
+    #chip {{ background: {c.panel}; border: 1px solid {c.line}; border-radius: {px(10)}px; }}
+    #note {{ background: {c.accent_soft}; border-radius: {px(10)}px; color: {c.text}; }}
+    QDialog {{ background: {c.window}; }}
+    QMenu {{ background: {c.surface}; color: {c.text}; border: 1px solid {c.line}; padding: {px(4)}px; }}
+    QMenu::item {{ padding: {px(6)}px {px(22)}px; border-radius: {px(5)}px; }}
+    QMenu::item:selected {{ background: {c.hover}; }}
+    QMenu::item:disabled {{ color: {c.faint}; }}
+    QMenu::separator {{ height: 1px; background: {c.line}; margin: {px(4)}px {px(8)}px; }}
+    QLineEdit, QPlainTextEdit[role="field"], QSpinBox, QDoubleSpinBox, QComboBox {{ background: {c.surface};
+        color: {c.text}; border: 1px solid {c.line}; border-radius: {px(7)}px; padding: {px(5)}px {px(9)}px;
+        selection-background-color: {c.accent}; selection-color: {c.on_accent}; }}
+    QLineEdit:focus, QPlainTextEdit[role="field"]:focus, QSpinBox:focus, QDoubleSpinBox:focus, QComboBox:focus {{
+        border-color: {c.accent}; }}
+    QSpinBox, QDoubleSpinBox {{ padding-right: 0; }}
+    QLineEdit:disabled, QSpinBox:disabled, QDoubleSpinBox:disabled, QComboBox:disabled {{ color: {c.faint}; }}
+    QComboBox QLineEdit, QAbstractSpinBox QLineEdit {{ border: none; background: transparent; }}
+    QComboBox QLineEdit {{ padding: 0; }}
+    QComboBox::drop-down {{ border: none; width: {px(26)}px; }}
+    QComboBox::down-arrow {{ image: url({_sign("down", c)}); width: {px(14)}px; height: {px(14)}px; }}
+    QComboBox QAbstractItemView {{ background: {c.surface}; color: {c.text}; border: 1px solid {c.line};
+        selection-background-color: {c.hover}; selection-color: {c.text}; outline: none; padding: {px(3)}px; }}
+    QSpinBox::up-button, QDoubleSpinBox::up-button, QSpinBox::down-button, QDoubleSpinBox::down-button {{ border: none;
+        width: {px(22)}px; background: transparent; }}
+    QSpinBox::up-arrow, QDoubleSpinBox::up-arrow {{ image: url({_sign("up", c)}); width: {px(11)}px;
+        height: {px(11)}px; }}
+    QSpinBox::down-arrow, QDoubleSpinBox::down-arrow {{ image: url({_sign("down", c)}); width: {px(11)}px;
+        height: {px(11)}px; }}
+    QCheckBox {{ spacing: {px(9)}px; color: {c.text}; border: 1px solid transparent; border-radius: {px(5)}px;
+        padding: {px(2)}px; }}
+    QCheckBox:focus {{ border-color: {c.accent}; }}
+    QCheckBox::indicator {{ width: {px(16)}px; height: {px(16)}px; border: 1px solid {c.faint};
+        border-radius: {px(5)}px; background: {c.surface}; }}
+    QCheckBox::indicator:checked {{ background: {c.accent}; border-color: {c.accent};
+        image: url({_sign("check", c)}); }}
+    #card {{ background: {c.surface}; border: 1px solid {c.line}; border-radius: {px(12)}px; }}
+    #strip {{ background: {c.accent_soft}; border-bottom: 1px solid {c.line}; }}
+    #strip[role="failed"] {{ background: {c.danger_soft}; }}
+    #tabs {{ background: {c.hover}; border-radius: {px(10)}px; }}
+    QPushButton[role="tab"] {{ color: {c.muted}; border: 1px solid transparent; padding: {px(4)}px {px(12)}px; }}
+    QPushButton[role="tab"]:hover {{ color: {c.text}; background: transparent; }}
+    QPushButton[role="tab"]:checked {{ background: {c.chosen}; color: {c.text}; border-color: {c.line}; }}
+    QPushButton[role="tab"]:focus {{ border-color: {c.accent}; }}
+    QPushButton[role="primary"]:disabled {{ background: {c.hover}; color: {c.muted}; }}
+    QPushButton[role="plain"] {{ background: {c.surface}; border: 1px solid {c.line}; }}
+    QPushButton[role="plain"]:hover {{ background: {c.hover}; }}
+    QPushButton[role="plain"]:focus {{ border-color: {c.accent}; }}
+    QPushButton[role="plain"]:disabled {{ color: {c.faint}; }}
+    QListView#sections {{ background: {c.panel}; border: none; border-right: 1px solid {c.line}; outline: none;
+        padding: {px(12)}px {px(10)}px; color: {c.text}; }}
+    QListView#sections::item {{ padding: {px(8)}px {px(12)}px; border-radius: {px(8)}px; border: 1px solid transparent;
+        color: {c.text}; }}
+    QListView#sections::item:hover {{ background: {c.hover}; }}
+    QListView#sections::item:selected {{ background: {c.chosen}; border-color: {c.line}; }}
+    QListView#sections::item:selected:focus {{ border-color: {c.accent}; }}
+    #sidebar {{ background: {c.panel}; border: none; }}
+    QSplitter::handle {{ background: {c.line}; }}
+    QListView#conversations {{ background: transparent; border: none; outline: none; }}
+    #key {{ background: {c.panel}; border: 1px solid {c.line}; border-radius: {px(5)}px;
+        padding: {px(2)}px {px(7)}px; }}
     QProgressBar {{ background: {c.hover}; border: none; border-radius: {px(2)}px;
         max-height: {px(4)}px; min-height: {px(4)}px; }}
     QProgressBar::chunk {{ background: {c.accent}; border-radius: {px(2)}px; }}

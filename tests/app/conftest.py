@@ -16,6 +16,7 @@ from shiboken6 import isValid
 
 from app import clipboard, theme
 from app.engine_thread import EngineThread
+from app.settings import SettingsStore, given_by
 from app.state import Phase
 from app.window import ChatWindow
 from engine.events import LoadSettings, Mode
@@ -91,7 +92,7 @@ def open_window(qtbot: QtBot) -> Iterator[OpenWindow]:
     screens: list[Screen] = []
 
     def make(settings: LoadSettings, session_factory: str = SESSION) -> Screen:
-        window = ChatWindow(EngineThread(session_factory), settings)
+        window = ChatWindow(EngineThread(session_factory), SettingsStore(given=given_by(settings)))
         qtbot.addWidget(window)
         window.show()
         screens.append(Screen(qtbot, window))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.conversation import Conversation
+from app.conversation import NOT_KNOWN, Conversation, TokenMark
 from app.state import ChatState, Phase
 from engine.events import (
     Answered,
@@ -19,7 +19,7 @@ from engine.events import (
     StopReason,
     Tokens,
 )
-from engine.host import Ask, Load, Restore, Rewind
+from engine.host import Ask, Cancel, Continue, Load, Request, Restore, Rewind
 from tests.scripted_session import MEMORY, MISSING, ScriptedSession
 
 SESSION = ScriptedSession(LoadSettings())
@@ -35,6 +35,31 @@ def ready() -> ChatState:
     state.load()
     state.apply(LOADED)
     return state
+
+
+def begin(state: ChatState) -> list[Request]:
+    """Let the engine do what comes before the next answer; what it was sent, the answer's request last."""
+    sent: list[Request] = []
+    while (request := state.next_request()) is not None:
+        sent.append(request)
+        if isinstance(request, (Ask, Continue)):
+            break
+        state.done(request, True)
+    return sent
+
+
+def end(state: ChatState, text: str, reason: StopReason = StopReason.STOP_TOKEN) -> None:
+    """Let the running answer come to its end."""
+    job = state.running
+    assert job is not None
+    state.apply(answered(text, reason))
+    state.done(job.request, True)
+
+
+def asked_and_answered(state: ChatState, question: str, answer: str) -> None:
+    state.ask(question)
+    begin(state)
+    end(state, answer)
 
 
 def test_loading_is_shown_step_by_step() -> None:
@@ -63,8 +88,8 @@ def test_the_best_usable_mode_is_taken_until_the_user_chooses() -> None:
 
 def test_an_answer_grows_and_ends() -> None:
     state = ready()
-    assert state.ask("q") == Ask("q", Mode.DFLASH)
-    turn = state.conversation.turns[-1]
+    turn = state.ask("q")
+    assert begin(state) == [Ask("q", Mode.DFLASH, tag=state.conversation.id)]
     assert state.phase is Phase.ANSWERING and state.statistics is None and not state.can_send
     state.apply(LoadProgress("drafter", 0.5))
     assert state.status == "Loading the drafter" and state.progress == 0.5
@@ -72,12 +97,14 @@ def test_an_answer_grows_and_ends() -> None:
     assert state.status == "Reading the prompt: 512 of 2,048 tokens" and state.progress == 0.25
     state.apply(PromptProgress(5, 9, again=True))
     assert state.status == "Reading the prompt again, for the drafter: 5 of 9 tokens"
-    state.apply(Tokens((1,), (0,), "안"))
+    state.apply(Tokens((1, 2), (0, 3), "안", ("안".encode()[:1], "안".encode()[1:]), ((("안", 0.9),), ())))
+    assert turn.tokens == [TokenMark(0, 1, (("안", 0.9),)), TokenMark(3, 2)]
     state.apply(Progress(SESSION._statistics(Mode.DFLASH, 1, None), 40, 4096))
     assert state.status == "Answering" and state.progress is None
     assert turn.answer == "안" and state.context_used == 40 and not turn.ended
-    state.apply(answered("안녕"))
-    assert turn.answer == "안녕" and turn.ended and turn.known and turn.note == ""
+    end(state, "안녕")
+    assert (turn.answer, turn.token_ids, turn.note) == ("안녕", (1, 2), "")
+    assert turn.ended and turn.complete and not turn.can_continue
     assert state.phase is Phase.READY and state.statistics is turn.statistics
 
 
@@ -91,16 +118,18 @@ def test_an_answer_grows_and_ends() -> None:
 )
 def test_how_an_answer_ended_is_said(reason: StopReason, note: str) -> None:
     state = ready()
-    state.ask("q")
-    state.stop()
+    turn = state.ask("q")
+    begin(state)
+    assert state.stop() == Cancel(state.conversation.id)
     assert state.status == "Stopping" and not state.can_stop
-    state.apply(answered("a", reason))
-    assert state.conversation.turns[-1].note == note and not state.stopping
+    end(state, "a", reason)
+    assert turn.note == note and turn.can_continue and not state.stopping
 
 
 def test_notices_belong_to_the_turn_in_which_they_came() -> None:
     state = ready()
     state.ask("q")
+    begin(state)
     state.apply(ContextNotice("dropped", 3900, 4096, "The oldest turn was dropped.", 1))
     assert state.conversation.turns[-1].notices == ["The oldest turn was dropped."]
     assert state.context_nearly_full
@@ -108,15 +137,14 @@ def test_notices_belong_to_the_turn_in_which_they_came() -> None:
 
 def test_a_refused_question_stays_with_the_reason() -> None:
     state = ready()
-    state.fail(state.ask("too long"), Failed("ContextTooSmall", "The prompt is too long; shorten it."))
-    turn = state.conversation.turns[-1]
-    assert (turn.question, turn.note, turn.ended, turn.known) == (
-        "too long",
-        "The prompt is too long; shorten it.",
-        True,
-        False,
-    )
-    assert state.phase is Phase.READY and state.trouble is None
+    turn = state.ask("too long")
+    (request,) = begin(state)
+    state.fail(request, Failed("ContextTooSmall", "The prompt is too long; shorten it."))
+    state.done(request, False)
+    assert (turn.question, turn.note, turn.ended) == ("too long", "The prompt is too long; shorten it.", True)
+    assert state.phase is Phase.READY and state.trouble is None and not state.jobs
+    state.ask("shorter")
+    assert [type(request) for request in begin(state)] == [Ask]  # it never was a turn of the engine's
 
 
 def test_a_load_that_fails_can_be_tried_again() -> None:
@@ -131,59 +159,148 @@ def test_a_load_that_fails_can_be_tried_again() -> None:
     assert state.trouble is not None and state.trouble.remedy == "Load"
 
 
-def test_after_a_crash_the_text_stays_and_a_fresh_engine_is_told() -> None:
+def test_after_a_crash_the_text_stays_and_the_answer_goes_on() -> None:
     state = ready()
-    state.ask("first")
-    state.apply(answered("one"))
-    state.ask("second")
-    state.apply(Tokens((1,), (0,), "tw"))
+    asked_and_answered(state, "first", "one")
+    turn = state.ask("second")
+    begin(state)
+    state.apply(Tokens((1,), (0,), "tw", (b"tw",)))
     state.engine_stopped("Killed.")
     assert state.phase is Phase.STOPPED and not state.can_send and state.memory is None
-    assert [turn.answer for turn in state.conversation.turns] == ["one", "tw"]
-    assert all(turn.ended and not turn.known for turn in state.conversation.turns)
-    assert state.trouble is not None and state.trouble.sentence == "Killed." and state.trouble.remedy == "Restart"
-    assert state.conversation.history() == (("first", "one"), ("second", "tw"))
+    assert [turn.answer for turn in state.conversation.turns] == ["one", "tw"] and turn.can_continue
+    assert state.trouble is not None
+    assert (state.trouble.sentence, state.trouble.remedy) == ("Killed.", "Restart and go on")
     state.load()
     state.apply(LOADED)
-    state.done(Restore(state.conversation.history()), True)
-    assert all(turn.known for turn in state.conversation.turns) and state.trouble is None
+    restore, go_on = begin(state)
+    assert restore == Restore((("first", "one", (1, 2)), ("second", "tw", None)))
+    assert isinstance(go_on, Continue) and state.phase is Phase.ANSWERING and state.trouble is None
+    state.apply(Tokens((1,), (2,), "o", (b"o",)))
+    end(state, "two")
+    assert turn.answer == "two" and [mark.size for mark in turn.tokens] == [2, 1]
+    state.ask("third")
+    assert [type(request) for request in begin(state)] == [Ask]  # nothing has to be told again
 
 
-def test_a_crash_before_the_first_word_leaves_the_question() -> None:
+def test_a_crash_before_the_first_word_asks_again() -> None:
     state = ready()
-    state.ask("first")
+    turn = state.ask("first")
+    begin(state)
     state.engine_stopped("Killed.")
-    assert state.conversation.history() == ()
+    assert turn.ended and not turn.can_continue
     state.load()
     state.apply(LOADED)
-    assert state.conversation.take_back() == ("first", 0)
+    assert begin(state) == [Ask("first", Mode.DFLASH, tag=state.conversation.id)]
 
 
-def test_turns_that_could_not_be_given_back_are_said_and_not_counted() -> None:
+def test_a_conversation_that_the_engine_does_not_take_is_not_asked() -> None:
     state = ready()
-    state.ask("first")
-    state.apply(answered("one"))
+    asked_and_answered(state, "first", "one")
     state.engine_stopped("Killed.")
+    assert state.trouble is not None and state.trouble.remedy == "Restart"
     state.load()
     state.apply(LOADED)
-    restore = Restore(state.conversation.history())
+    turn = state.ask("second")
+    restore = state.next_request()
+    assert isinstance(restore, Restore)
     state.fail(restore, Failed("TemplateError", "The template cannot be rendered."))
     state.done(restore, False)
-    assert state.trouble is not None and state.trouble.sentence == "The template cannot be rendered."
-    assert state.conversation.take_back() == ("first", 0)
+    assert turn.ended and turn.note == "The template cannot be rendered." and state.next_request() is None
+    assert state.can_send
 
 
-def test_asking_again_keeps_what_the_engine_knows_before() -> None:
+def test_versions_of_a_turn_stay_and_the_engine_is_told_what_differs() -> None:
+    state = ready()
+    asked_and_answered(state, "first", "one")
+    asked_and_answered(state, "second", "two")
+    conversation = state.conversation
+    first, second = conversation.turns
+    again = state.ask_again(second)
+    assert [type(request) for request in begin(state)] == [Rewind, Ask]
+    end(state, "2")
+    edited = state.ask_again(first, "First!")
+    assert begin(state)[0] == Restore(())
+    end(state, "1")
+    assert conversation.turns == [edited] and (edited.place, len(edited.siblings)) == (1, 2)
+    conversation.leaf(edited, -1)
+    assert conversation.turns == [first, again] and again.question == "second"
+    conversation.leaf(again, -1)
+    conversation.leaf(second, -1)  # there is none before it
+    assert conversation.turns == [first, second]
+    state.ask("third")
+    sent = begin(state)
+    assert isinstance(sent[0], Restore) and [turn[:2] for turn in sent[0].turns] == [
+        ("first", "one"),
+        ("second", "two"),
+    ]
+
+
+def test_a_second_conversation_waits_and_can_be_cancelled() -> None:
+    state = ready()
+    one = state.conversation
+    state.ask("one?")
+    begin(state)
+    state.apply(Progress(SESSION._statistics(Mode.DFLASH, 1, None), 40, 4096))
+    two = Conversation()
+    state.open(two)
+    assert state.can_send and state.statistics is None and state.context_used == 0
+    waiting = state.ask("two?")
+    assert state.next_request() is None and state.phase is Phase.ANSWERING and state.can_stop
+    assert "one?" in waiting.wait and state.status == "Waiting for the engine"
+    state.apply(Tokens((1,), (0,), "1", (b"1",)))
+    assert one.turns[0].answer == "1" and waiting.answer == ""
+    assert state.stop() is None and waiting.ended and waiting.wait == "" and "cancelled" in waiting.note
+    waiting = state.ask("two, please?")
+    state.open(one)
+    assert state.statistics is not None and state.context_used == 40
+    end(state, "1.")
+    restore = state.next_request()
+    assert restore is None or not isinstance(restore, Ask)
+    assert state.phase is Phase.READY
+    state.open(two)
+    if restore is not None:
+        state.done(restore, True)
+    assert [type(request) for request in begin(state)][-1] is Ask and waiting.wait == ""
+    end(state, "2.")
+    assert (one.turns[0].answer, waiting.answer) == ("1.", "2.")
+
+
+def test_who_waits_is_asked_after_a_restart() -> None:
+    state = ready()
+    state.ask("one?")
+    begin(state)
+    state.open(Conversation())
+    waiting = state.ask("two?")
+    state.engine_stopped("Killed.")
+    state.load()
+    state.apply(LOADED)
+    begin(state)
+    assert state.running is not None and state.running.turn.question == "one?"
+    end(state, "1.")
+    begin(state)
+    assert state.running is not None and state.running.turn is waiting
+
+
+def test_text_without_marks_is_marked_as_not_known_when_it_goes_on() -> None:
     conversation = Conversation()
-    conversation.ask("one", Mode.BASELINE)
-    assert conversation.take_back() is None  # it is still being answered
-    conversation.finish(answered("1"))
-    conversation.ask("refused", Mode.BASELINE)
-    conversation.break_off("No.")
-    conversation.ask("three", Mode.BASELINE)
-    conversation.finish(answered("3"))
-    assert conversation.take_back() == ("three", 1)
-    assert [turn.question for turn in conversation.turns] == ["one", "refused"]
+    turn = conversation.ask("q", Mode.BASELINE)
+    conversation.add_text("안녕")
+    conversation.break_off("Interrupted.")
+    conversation.go_on(turn)
+    assert turn.tokens == [TokenMark(NOT_KNOWN, 6)] and not turn.ended and turn.note == ""
+
+
+def test_what_changed_is_named_once() -> None:
+    conversation = Conversation()
+    one = conversation.ask("a question  \n of two lines", Mode.BASELINE)
+    assert conversation.title == "a question of two lines"
+    conversation.add_text("1")
+    assert conversation.take_changes() == [one] and conversation.take_changes() == []
+    conversation.break_off("")
+    other = conversation.ask_again(one, Mode.BASELINE)
+    assert conversation.take_changes() == [one, conversation.root, other]
+    conversation.leaf(other, -1)
+    assert conversation.take_changes() == [conversation.root]
 
 
 def test_events_of_an_answer_that_is_gone_change_no_turn() -> None:
@@ -191,4 +308,4 @@ def test_events_of_an_answer_that_is_gone_change_no_turn() -> None:
     state.apply(Tokens((1,), (0,), "late"))
     state.apply(answered("late"))
     state.fail(Rewind(0), Failed("X", "That went wrong."))
-    assert state.conversation.turns == [] and state.trouble is not None and state.trouble.remedy is None
+    assert state.conversation.turns == []

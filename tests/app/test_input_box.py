@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QMimeData, Qt
+from PySide6.QtCore import QMimeData, Qt, QUrl
 from PySide6.QtGui import QInputMethodEvent
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
@@ -46,6 +46,32 @@ def test_enter_while_a_syllable_is_being_composed_does_not_send(qtbot: QtBot, bo
     assert box.text() == "a녕"
 
 
+def test_an_enter_that_comes_with_the_commit_does_not_send(qtbot: QtBot, box: InputBox) -> None:
+    """Hangul engines under IBus commit the syllable and let the key through behind it."""
+    for key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+        QApplication.sendEvent(box, QInputMethodEvent("녀", []))
+        commit = QInputMethodEvent()
+        commit.setCommitString("녕")
+        QApplication.sendEvent(box, commit)
+        with qtbot.assertNotEmitted(box.submitted):
+            qtbot.keyPress(box, key)
+        qtbot.keyRelease(box, key)
+        with qtbot.waitSignal(box.submitted):
+            qtbot.keyClick(box, key)
+    assert box.text() == "녕녕"
+
+
+def test_an_enter_behind_a_syllable_that_another_key_committed_sends(qtbot: QtBot, box: InputBox) -> None:
+    QApplication.sendEvent(box, QInputMethodEvent("녀", []))
+    commit = QInputMethodEvent()
+    commit.setCommitString("녕")
+    QApplication.sendEvent(box, commit)
+    qtbot.keyClick(box, Qt.Key.Key_Space)
+    with qtbot.waitSignal(box.submitted):
+        qtbot.keyClick(box, Qt.Key.Key_Return)
+    assert box.text() == "녕 "
+
+
 def test_a_composition_that_was_given_up_does_not_block_enter(qtbot: QtBot, box: InputBox) -> None:
     QApplication.sendEvent(box, QInputMethodEvent("ㅎ", []))
     QApplication.sendEvent(box, QInputMethodEvent())
@@ -68,3 +94,12 @@ def test_it_grows_with_its_lines_up_to_a_limit(box: InputBox) -> None:
         box.setPlainText("\n".join("x" * lines))
         heights.append(box.height())
     assert heights[0] < heights[1] < heights[2] < heights[3] == heights[4]
+
+
+def test_files_that_are_pasted_are_named_and_not_written_out(qtbot: QtBot, box: InputBox) -> None:
+    mime = QMimeData()
+    mime.setUrls([QUrl.fromLocalFile("/tmp/notes.txt"), QUrl("https://example.org/other.txt")])
+    assert box.canInsertFromMimeData(mime)
+    with qtbot.waitSignal(box.files_given, check_params_cb=lambda paths: paths == ["/tmp/notes.txt"]):
+        box.insertFromMimeData(mime)
+    assert box.text() == ""

@@ -16,20 +16,29 @@ from tests.app.conftest import SCRIPTED, OpenWindow
 ROOT = Path(__file__).parents[2]
 
 
-def test_it_keeps_every_screen_in_both_themes(
+def test_it_shows_every_page_and_keeps_it_in_both_themes(
     open_window: OpenWindow, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     screen = open_window(LoadSettings(), SCRIPTED)
     photographer = Photographer(screen.window, tmp_path)
-    for name in play(photographer):
-        photographer.keep(name)
-    names = {"loading", "welcome", "window", "baseline", "reading", "stopped", "narrow"}
-    assert {path.stem for path in tmp_path.iterdir()} == {
-        f"{name}-{theme}" for name in names for theme in ("light", "dark")
-    }
-    assert all(not QImage(str(path)).isNull() for path in tmp_path.iterdir())
-    assert QImage(str(tmp_path / "window-light.png")) != QImage(str(tmp_path / "window-dark.png"))
-    assert len(capsys.readouterr().out.splitlines()) == 2 * len(names)
+    in_two_languages = Photographer(screen.window, tmp_path, ("ko", "en"))
+    names = []
+    for name, what in play(photographer):
+        names.append(name)
+        if name == "window":
+            photographer.keep(name, what)
+        elif name == "settings-answers":
+            in_two_languages.keep(name, what)
+        else:  # to change the look of the whole window takes a moment each time
+            widget = what()
+            assert widget is not None and widget.isVisible(), name
+    wanted = "loading welcome window search waiting details page-1 shortcuts reason stopped narrow"
+    assert set(wanted.split()) < set(names)
+    pictures = {path.stem: QImage(str(path)) for path in tmp_path.iterdir()}
+    assert len(pictures) == 6 == len(capsys.readouterr().out.splitlines())
+    assert all(not picture.isNull() for picture in pictures.values())
+    assert pictures["window-light"] != pictures["window-dark"]
+    assert pictures["settings-answers-light-ko"] != pictures["settings-answers-light-en"]
 
 
 def test_the_entry_point_does_not_import_qt_before_it_is_called() -> None:

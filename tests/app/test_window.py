@@ -17,12 +17,15 @@ from tests.app.conftest import SCRIPTED, OpenWindow, Screen
 from tests.scripted_session import MISSING
 
 
-def test_a_mode_without_its_drafter_is_shown_disabled_with_the_reason(scripted: Screen) -> None:
+def test_a_mode_without_its_drafter_cannot_be_chosen_and_says_why(scripted: Screen) -> None:
     window = scripted.window
     button = window.modes.buttons[Mode.DFLASH2]
-    assert button.isVisible() and not button.isEnabled()
+    assert button.isVisible() and button.property("available") is False
     assert MISSING in button.toolTip() and MISSING in button.accessibleDescription()
     assert window.panel.missing.isVisible() and MISSING in window.panel.missing.text()
+    button.click()
+    assert window.modes.reason.isVisible() and MISSING in window.modes.reason.sentence.text()
+    window.modes.reason.hide()
     assert window.modes.buttons[Mode.DFLASH].isChecked()
     window.modes.buttons[Mode.BASELINE].click()
     assert window.state.mode is Mode.BASELINE and window.modes.buttons[Mode.BASELINE].isChecked()
@@ -48,7 +51,7 @@ def test_the_load_can_be_cancelled_and_started_again(open_window: OpenWindow) ->
     window.composer.cancel_button.click()
     screen.until(lambda: window.state.phase is Phase.EMPTY)
     assert window.banner.isVisible() and window.banner.button.text() == "Load"
-    window._settings = LoadSettings()
+    window.preferences.change(target=None)
     window.banner.button.click()
     screen.until_ready()
     assert not window.banner.isVisible()
@@ -106,7 +109,7 @@ def test_an_engine_that_aborts_is_explained_by_its_own_last_words(scripted: Scre
     assert window.composer.input.text() == "typed before the restart"
     window.composer.input.clear()
     scripted.ask_and_wait("history")
-    assert scripted.answer == "say first=first ;die SIGABRT=one two three four ;"
+    assert scripted.answer == "say first=first ;die SIGABRT=one two three four and more ;"  # the answer went on
 
 
 def test_asking_again_replaces_the_last_answer(scripted: Screen) -> None:
@@ -151,7 +154,7 @@ def test_every_figure_of_the_panel_has_its_meaning(scripted: Screen) -> None:
     panel = scripted.window.panel
     assert set(panel.values) == set(FIGURES) | set(MEMORY)
     for name, label in panel.values.items():
-        assert label.toolTip() == (FIGURES | MEMORY)[name].meaning
+        assert label.toolTip() == theme.tip((FIGURES | MEMORY)[name].meaning)
     assert panel.bars.toolTip() and panel.process.toolTip()
 
 
