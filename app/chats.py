@@ -5,7 +5,7 @@ Stands between the state, the library and the sidebar, and knows nothing of the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QObject, Signal
 
@@ -79,8 +79,12 @@ class Chats(QObject):
     def delete(self, id_: str) -> None:
         """Until the program ends it can be undone."""
         for job in list(self._state.jobs):
-            if job.conversation.id == id_ and (request := self._state.stop(job.conversation)):
-                self._send(request)
+            if job.conversation.id == id_:
+                if request := self._state.stop(job.conversation):
+                    self._send(request)
+                self.library.keep(job.conversation)  # one that waited has ended, should it be taken back
+        if self._wanted is not None and self._wanted[0] == id_:
+            self._wanted = None
         ids = [header.id for header in self.library.headers]
         self.library.delete(id_)
         if id_ == self._state.conversation.id:
@@ -88,6 +92,7 @@ class Chats(QObject):
             self._state.open(Conversation(system=self._system()))
             if rest and id_ in ids:
                 self.open(rest[min(ids.index(id_), len(rest) - 1)])
+            self.refresh.emit()
             self.went_to.emit(None)
 
     def undo(self, id_: str) -> None:
@@ -115,6 +120,12 @@ class Chats(QObject):
     def ended(self, conversation: Conversation) -> None:
         """An answer has come to its end."""
         self.library.keep(conversation)
+
+    def keep_changed(self, conversations: Sequence[Conversation]) -> None:
+        """Store what changed in these now: they may be shown no more, and no longer wait for an answer."""
+        for conversation in conversations:
+            if conversation.has_changes:
+                self.library.keep(conversation)
 
     def close(self) -> None:
         self.show()

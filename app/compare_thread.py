@@ -6,11 +6,13 @@ The same code as `dflash-chat bench`. Knows nothing of widgets.
 from __future__ import annotations
 
 import threading
+import traceback
 from dataclasses import dataclass
 from pathlib import Path
 
 from PySide6.QtCore import QObject, QThread, Signal
 
+from app.i18n import translate
 from engine.bench.plan import Conditions
 from engine.bench.prepare import Wanted, begun, make_plan, new_results
 from engine.bench.process import SESSION
@@ -60,4 +62,8 @@ class CompareThread(QThread):
                 page = write_report(results, order.folder)[0]
         except (DFlashChatError, OSError) as error:
             trouble = str(error)
+        except Exception as error:  # whatever it is, the page must not wait for ever
+            traceback.print_exc()
+            trouble = translate("Compare", "The comparison met an error that is not known ({reason}); please report it.")
+            trouble = trouble.format(reason=f"{type(error).__name__}: {error}")
         self.ended.emit(results, page, trouble)

@@ -16,6 +16,7 @@ from uuid import uuid4
 
 from app.i18n import translate
 from app.records import statistics_from_text
+from app.thoughts import CLOSES, part
 from engine.events import Answered, AnswerStatistics, Mode, StopReason
 
 NOT_KNOWN = -1  # the origin of text that a program which ended too early had not marked
@@ -46,6 +47,7 @@ class Turn:
     note: str = ""  # how the answer ended, where that needs a word
     ended: bool = False
     complete: bool = False  # the model itself ended the answer
+    thought_seconds: float | None = None  # how long the model thought before it answered; None: not at all, or unknown
     wait: str = ""  # why the answer has not begun, while it is the turn of another conversation
     id: str = field(default_factory=_new_id)
     created: float = field(default_factory=time.time)  # seconds since 1970
@@ -130,6 +132,7 @@ class Conversation:
     updated: float = field(default_factory=time.time)  # when something was last said
     root: Turn = field(default_factory=lambda: Turn("", Mode.BASELINE), repr=False)
     open_turn: Turn | None = None  # the turn whose answer is being written or waited for
+    _writing_since: float | None = field(default=None, repr=False)  # on the monotonic clock: its text began to come
     _path: list[Turn] | None = field(default=None, repr=False)
     _changed: dict[Turn, None] = field(default_factory=dict, repr=False)
 
@@ -185,7 +188,7 @@ class Conversation:
         if unmarked > 0:
             turn.tokens.append(TokenMark(NOT_KNOWN, unmarked))
         turn.ended, turn.note = False, ""
-        self.open_turn = turn
+        self.open_turn, self._writing_since = turn, None
         self.updated = time.time()
         self._touch(turn)
 
@@ -199,7 +202,7 @@ class Conversation:
         else:
             self.show(turn)
         self.title = self.title or title_of(turn.question)
-        self.open_turn = turn
+        self.open_turn, self._writing_since = turn, None
         self.updated = time.time()
         self._touch(turn)
         return turn
@@ -209,7 +212,13 @@ class Conversation:
     def add_text(self, text: str, marks: Sequence[TokenMark] = ()) -> None:
         if turn := self.open_turn:
             turn.wait = ""
+            if self._writing_since is None:
+                self._writing_since = time.monotonic()
+            before = len(turn.answer)
             turn.answer += text
+            behind = max(0, before - len(CLOSES) + 1)
+            if CLOSES in turn.answer[behind:] and turn.answer.find(CLOSES) >= behind:  # the first one, just now
+                self._thought(turn)
             turn.tokens.extend(marks)
             self._touch(turn)
 
@@ -231,7 +240,14 @@ class Conversation:
             turn.token_ids = None
             self._close(turn, sentence)
 
+    def _thought(self, turn: Turn) -> None:
+        """Thinking has ended, or is broken off."""
+        if self._writing_since is not None and part(turn.answer).thought is not None:
+            turn.thought_seconds = (turn.thought_seconds or 0.0) + time.monotonic() - self._writing_since
+
     def _close(self, turn: Turn, note: str) -> None:
+        if part(turn.answer).thinking:
+            self._thought(turn)
         turn.note, turn.wait, turn.ended = note, "", True
         self.open_turn = None
         self.updated = time.time()

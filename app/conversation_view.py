@@ -21,7 +21,7 @@ from app.icons import icon
 from app.question_view import QuestionView
 from app.theme import code_font, font, px, theme
 from app.token_view import Legend
-from app.turn_view import Clocks, TurnView
+from app.turn_view import TurnView
 from app.typesetter import Typesetter
 
 __all__ = ["COLUMN_WIDTH", "ConversationView", "QuestionView", "TurnView"]
@@ -66,7 +66,6 @@ class ConversationView(QScrollArea):
         self._origins = False
         self._arranging = False
         self._conversation: Conversation | None = None
-        self._clocks = Clocks()
         self._set_sizes()
         self._typesetter = Typesetter(self)
         self._page = QWidget()
@@ -128,7 +127,7 @@ class ConversationView(QScrollArea):
         return self._origins
 
     def make(self, turn: Turn, parent: QWidget) -> TurnView:
-        view = TurnView(turn, self._typesetter, self._clocks, lazy=True, parent=parent)
+        view = TurnView(turn, self._typesetter, lazy=True, parent=parent)
         view.ask_again.connect(self.ask_again)
         view.edited.connect(self.edited)
         view.go_on.connect(self.go_on)

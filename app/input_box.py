@@ -13,7 +13,7 @@ from __future__ import annotations
 from math import ceil
 
 from PySide6.QtCore import QElapsedTimer, QMimeData, Qt, Signal
-from PySide6.QtGui import QFocusEvent, QGuiApplication, QInputMethodEvent, QKeyEvent
+from PySide6.QtGui import QFocusEvent, QGuiApplication, QInputMethodEvent, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QPlainTextEdit, QSizePolicy, QWidget
 
 from app.i18n import translate
@@ -95,6 +95,12 @@ class InputBox(QPlainTextEdit):
         elif source.hasText():
             self.textCursor().insertText(source.text())
             self.ensureCursorVisible()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Another width wraps the lines elsewhere, which Qt does not always tell."""
+        super().resizeEvent(event)
+        if event.oldSize().width() != event.size().width():
+            self._fit()
 
     def _fit(self) -> None:
         lines = self.document().size().height()  # of a QPlainTextEdit: in lines, wrapped ones counted

@@ -182,7 +182,8 @@ class Library(QObject):
 
     def _read_list(self) -> None:
         def show(headers: list[Header]) -> None:
-            self.headers, self.is_listed = headers, True
+            # One that was deleted since they were read does not come back.
+            self.headers, self.is_listed = [header for header in headers if header.id not in self._deleted], True
             self.listed.emit()
 
         self._ask(Store.headers, show)

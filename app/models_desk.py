@@ -19,7 +19,7 @@ from app.models_page import ModelsPage
 from app.preferences import Preferences
 from app.quest import DrafterQuest
 from app.shelf import Surroundings
-from app.state import ChatState
+from app.state import ChatState, Phase
 from engine.catalog import DRAFTING_MODES
 from engine.drafter_config import FEATURE_TAP_ARCHITECTURES
 from engine.embedded import copy_path
@@ -31,6 +31,7 @@ from engine.library import LocalModel
 class ModelsDesk(QObject):
     load = Signal()  # the target that the settings name now
     switch = Signal(object)  # to this Mode
+    unload = Signal()  # the target that is loaded
     closed = Signal()  # the page is to give way to the chat
 
     def __init__(
@@ -49,11 +50,12 @@ class ModelsDesk(QObject):
         """Make the widgets, or make them again."""
         self.page, self.strip = ModelsPage(self.work), DrafterStrip()
         self.page.load.connect(self._load)
+        self.page.unload.connect(self.unload)
         self.page.get_drafter.connect(self.quest.get)
         self.page.closed.connect(self.closed)
         self.strip.cancel.connect(self.quest.cancel)
         self.strip.again.connect(self.quest.again)
-        self.page.show_loaded(self._loaded)
+        self.show_in_use()
         self.strip.show_quest(self.quest.quest)
 
     def attach(self, switch: ModeSwitch) -> None:
@@ -79,8 +81,13 @@ class ModelsDesk(QObject):
     def target_loaded(self) -> None:
         """Another target, or none."""
         self.quest.target_changed(self._loaded)
-        self.page.show_loaded(self._loaded)
+        self.show_in_use()
         self._show_offers()
+
+    def show_in_use(self) -> None:
+        """Which target the page calls the one in use: none that was unloaded, or whose engine has stopped."""
+        gone = self._state.engine in (Phase.EMPTY, Phase.STOPPED)
+        self.page.show_loaded(None if gone else self._loaded)
 
     def answered(self) -> None:
         """What the strip said of the next answer has come true."""

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 class ModelsPage(QWidget):
     load = Signal(object)  # a LocalModel that is a target
+    unload = Signal()  # the one in use
     get_drafter = Signal(object, str)  # Mode, path of the target
     closed = Signal()
 
@@ -96,6 +97,7 @@ class ModelsPage(QWidget):
         work.conversions_changed.connect(self.show_downloads)
         work.told.connect(self.told.tell)
         self.shelf.load.connect(self.load)
+        self.shelf.unload.connect(self.unload)
         self.shelf.get_drafter.connect(self.get_drafter)
         self.shelf.check.connect(self._check_file)
         self.shelf.remove.connect(self.ask_to_remove)

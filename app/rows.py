@@ -51,6 +51,7 @@ class TurnRow:
     complete: bool
     created: float
     details: bytes | None  # packed already
+    thought_seconds: float | None = None
     marks: tuple[TokenMark, ...] = ()
     ids: tuple[int, ...] | None = None
 
@@ -101,6 +102,7 @@ def _row(turn: Turn, root: Turn) -> TurnRow:
         turn.complete,
         turn.created,
         packed,
+        turn.thought_seconds,
         tuple(turn.tokens) if unpacked else (),
         turn.token_ids if unpacked else None,
     )
@@ -117,6 +119,7 @@ def stored_values(turn: TurnRow, conversation: str) -> tuple[Any, ...]:
     return (
         turn.id, conversation, turn.parent, turn.shown, turn.question, turn.answer, turn.mode, turn.note,
         json.dumps(turn.notices), statistics, turn.ended, turn.complete, turn.created, details,
+        turn.thought_seconds,
     )  # fmt: skip
 
 
@@ -127,6 +130,7 @@ def turn_of(values: dict[str, Any], parent: Turn) -> Turn:
         values["answer"],
         strings_from_plain(_json(values["notices"])),
         text_of(values["note"]),
+        thought_seconds=number_of(values["thought_seconds"]) or None,
         ended=bool(values["ended"]),
         complete=bool(values["complete"]),
         id=values["id"],

@@ -33,6 +33,7 @@ SCHEMA = (
         complete INTEGER NOT NULL,
         created REAL NOT NULL,
         details BLOB,
+        thought_seconds REAL,
         indexed INTEGER NOT NULL DEFAULT 0)""",
     "CREATE INDEX IF NOT EXISTS turns_of_conversation ON turns (conversation, number)",
     "CREATE INDEX IF NOT EXISTS turns_to_index ON turns (number) WHERE ended = 1 AND indexed >= 0",
@@ -42,8 +43,15 @@ SCHEMA = (
 # Of `turns`, in the order in which the store reads and writes them. `indexed`: pieces that can be searched, -1 = all.
 COLUMNS = (
     "number", "id", "conversation", "parent", "shown", "question", "answer", "mode", "note", "notices", "statistics",
-    "ended", "complete", "created", "details",
+    "ended", "complete", "created", "details", "thought_seconds",
 )  # fmt: skip
+
+
+def add_columns(db: sqlite3.Connection) -> None:
+    """Those that a file of this version may lack: a program that does not know them can still write it."""
+    known = {name for _, name, *_ in db.execute("PRAGMA table_info(turns)")}
+    if "thought_seconds" not in known:
+        db.execute("ALTER TABLE turns ADD COLUMN thought_seconds REAL")
 
 
 def words_table(db: sqlite3.Connection) -> bool:

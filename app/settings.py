@@ -11,6 +11,7 @@ import json
 import os
 import types
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from enum import Enum
 from pathlib import Path
@@ -122,6 +123,9 @@ class SettingsStore:
         self.path = path
         self._set_aside: tuple[str, str] | None = None  # what was wrong with the file, and where it is kept
         self._stored = self._read() if path is not None else Settings()
+        if self._set_aside is not None and self._stored != Settings():
+            with suppress(OSError):
+                self._write()  # what could be read is there the next time, too
         self._given = dict(given or {})
         if "drafters" in self._given:
             target = self._given.get("target", self._stored.target) or EMBEDDED

@@ -24,6 +24,7 @@ from engine.library import LocalModel, Origin
 
 class ShelfView(QScrollArea):
     load = Signal(object)  # a LocalModel that is a target
+    unload = Signal()  # the one in use
     get_drafter = Signal(object, str)  # Mode, path of the target
     remove = Signal(object)  # a LocalModel
     check = Signal(object)  # a LocalModel
@@ -49,6 +50,7 @@ class ShelfView(QScrollArea):
         for target in shelf.targets:
             made = TargetCard(target, target.model.path == loaded, sizes)
             made.load.connect(lambda model=target.model: self.load.emit(model))
+            made.unload.connect(self.unload)
             made.get_drafter.connect(lambda mode, path=target.model.path: self.get_drafter.emit(mode, path))
             made.remove.connect(self.remove)
             made.check.connect(self.check)
@@ -83,6 +85,7 @@ class ShelfView(QScrollArea):
 
 class TargetCard(QFrame):
     load = Signal()
+    unload = Signal()
     get_drafter = Signal(object)  # Mode
     remove = Signal(object)
     check = Signal(object)
@@ -100,6 +103,12 @@ class TargetCard(QFrame):
         )
         self.load_button.clicked.connect(self.load)
         self.load_button.setVisible(not loaded and model.problem is None)
+        self.unload_button = button(
+            translate("Models", "Unload"), "plain", translate("Models", "Unload {name}").format(name=model.name)
+        )
+        self.unload_button.setToolTip(translate("Models", "Give its memory back (Ctrl+Shift+U)"))
+        self.unload_button.clicked.connect(self.unload)
+        self.unload_button.setVisible(loaded)
         self.pill = label(translate("Models", "In use"), 12, wrap=False)
         self.pill.setObjectName("pill")
         self.pill.setVisible(loaded)
@@ -108,7 +117,7 @@ class TargetCard(QFrame):
         column = QVBoxLayout(self)
         column.setContentsMargins(px(16), px(12), px(12), px(12))
         column.setSpacing(px(4))
-        column.addLayout(row(self.name, 1, self.pill, self.load_button, dots))
+        column.addLayout(row(self.name, 1, self.pill, self.load_button, self.unload_button, dots))
         column.addWidget(self.details)
         self.fit = label("", 12, "muted")
         if target.fit is not None:

@@ -21,7 +21,7 @@ from app.conversation import Conversation, Turn
 from app.i18n import translate
 from app.rows import Header, Hit, Snapshot, TurnRow, number_of, snapshot, stored_values, text_of, turn_of
 from app.salvage import free_name, salvage
-from app.schema import COLUMNS, SCHEMA, VERSION, words_table
+from app.schema import COLUMNS, SCHEMA, VERSION, add_columns, words_table
 from engine.errors import DFlashChatError
 
 PIECE = 1 << 15  # characters of a message that are indexed at once: a few ten milliseconds
@@ -135,6 +135,7 @@ class Store:
         db.execute("BEGIN IMMEDIATE")
         for statement in SCHEMA:
             db.execute(statement)
+        add_columns(db)
         self._has_trigrams = words_table(db)
         db.execute(f"PRAGMA user_version = {VERSION}")
         self._tidy(db)

@@ -1,13 +1,9 @@
-"""What a model thinks before it answers: told apart from the answer, and folded away.
+"""What a model thinks before it answers, folded away under a line that says how long it took.
 
-Models write it between `<think>` and `</think>`; where the template has already opened it, the text has only the end.
 Knows nothing of conversations.
 """
 
 from __future__ import annotations
-
-import re
-from dataclasses import dataclass
 
 from PySide6.QtCore import QEvent, Signal
 from PySide6.QtWidgets import QPushButton, QWidget
@@ -17,34 +13,6 @@ from app.i18n import translate
 from app.icons import icon
 from app.theme import font, px, theme
 from app.typesetter import Typesetter
-
-_OPENS = re.compile(r"\s*<think>[ \t]*\n?")
-_OPENING = "<think>"
-_CLOSES = "</think>"
-
-
-@dataclass(frozen=True)
-class Parted:
-    """`thought` None: there is none. `thinking`: it has not ended."""
-
-    thought: str | None
-    answer: str
-    thinking: bool = False
-
-
-def part(text: str) -> Parted:
-    if match := _OPENS.match(text):
-        end = text.find(_CLOSES, match.end())
-        if end < 0:
-            return Parted(text[match.end() :], "", thinking=True)
-        return Parted(text[match.end() : end].strip("\n"), text[end + len(_CLOSES) :].lstrip())
-    begun = text.lstrip()
-    if begun and _OPENING.startswith(begun):
-        return Parted("", "", thinking=True)
-    end = text.find(_CLOSES)
-    if end >= 0 and text[end + len(_CLOSES) :][:1] in ("", "\n") and "`" not in text[max(0, end - 1) : end]:
-        return Parted(text[:end].strip("\n"), text[end + len(_CLOSES) :].lstrip())
-    return Parted(None, text)
 
 
 class ThinkingView(QWidget):
@@ -70,7 +38,7 @@ class ThinkingView(QWidget):
         self._color_icon()
 
     def show_thought(self, text: str, thinking: bool, seconds: float | None) -> None:
-        """`seconds`: how long it took or has taken so far; None: nobody measured it."""
+        """`seconds`: how long it took; None: nobody measured it."""
         if thinking:
             words = translate("Answer", "Thinking…")
         elif seconds is None:

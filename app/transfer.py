@@ -122,6 +122,7 @@ def _turn_to_plain(turn: Turn, root: Turn) -> dict[str, Any]:
         "complete": turn.complete,
         "notices": turn.notices,
         "note": turn.note,
+        "thought_seconds": turn.thought_seconds,
         "statistics": statistics_to_plain(turn.statistics) if turn.statistics else None,
         "tokens": [[mark.origin, mark.size, mark.candidates] for mark in turn.tokens],
         "token_ids": turn.token_ids,
@@ -212,6 +213,8 @@ def _turn_from_plain(found: dict[str, Any], parent: Turn) -> Turn:
         parent=parent,
         shown=int(found.get("shown", 0)),
     )
+    thought = found.get("thought_seconds")
+    turn.thought_seconds = float(thought) if isinstance(thought, (int, float)) else None
     turn.statistics = statistics_from_plain(found.get("statistics"))
     turn.tokens.extend(
         TokenMark(int(origin), int(size), tuple((str(text), float(share)) for text, share in candidates))

@@ -5,10 +5,6 @@ Shows a `Turn`; changes nothing in it. Knows nothing of the other turns.
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
-from time import monotonic
-from weakref import WeakKeyDictionary
-
 from PySide6.QtCore import QEvent, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QLabel, QPushButton, QWidget
@@ -21,27 +17,12 @@ from app.i18n import translate
 from app.icons import icon
 from app.question_view import QuestionView
 from app.theme import font, px, theme, tip
-from app.thinking import ThinkingView, part
+from app.thinking import ThinkingView
+from app.thoughts import part
 from app.token_view import OriginsView
 from app.typesetter import Typesetter
 
 COPIED_MS = 1500  # how long the copy button says so
-
-
-class Clocks:
-    """How long thoughts took, as far as somebody saw them come."""
-
-    def __init__(self) -> None:
-        self._began: MutableMapping[Turn, float] = WeakKeyDictionary()
-        self._took: MutableMapping[Turn, float] = WeakKeyDictionary()
-
-    def look(self, turn: Turn, thinking: bool) -> float | None:
-        """Seconds; None: it was over before anybody looked."""
-        if thinking and not turn.ended:
-            return monotonic() - self._began.setdefault(turn, monotonic())
-        if turn not in self._took and turn in self._began:
-            self._took[turn] = monotonic() - self._began[turn]
-        return self._took.get(turn)
 
 
 class TurnView(QWidget):
@@ -55,14 +36,12 @@ class TurnView(QWidget):
         self,
         turn: Turn,
         typesetter: Typesetter | None = None,
-        clocks: Clocks | None = None,
         lazy: bool = False,
         parent: QWidget | None = None,
     ) -> None:
         """`lazy`: only what `show_range` asks for is built."""
         super().__init__(parent)
         self.turn = turn
-        self._clocks = clocks or Clocks()
         self._typesetter = typesetter
         self._seen: object = None  # what was shown last
         self.question = QuestionView(turn.question, self)
@@ -122,7 +101,6 @@ class TurnView(QWidget):
         return True
 
     def _show_thought(self, text: str | None, thinking: bool) -> None:
-        seconds = self._clocks.look(self.turn, thinking)
         if text is None:
             if self.thinking is not None:
                 self.thinking.hide()
@@ -130,7 +108,7 @@ class TurnView(QWidget):
         if self.thinking is None:
             self.thinking = ThinkingView(self._typesetter, self._lazy, self)
             self.thinking.resized.connect(self.resized)
-        self.thinking.show_thought(text, thinking and not self.turn.ended, seconds)
+        self.thinking.show_thought(text, thinking and not self.turn.ended, self.turn.thought_seconds)
         self.thinking.show()
 
     def _show_origins(self, wanted: bool) -> None:

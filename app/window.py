@@ -6,11 +6,12 @@ with it a few dozen times a second at most. Decides nothing that the state could
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QElapsedTimer, QEvent, Qt, QTimer, Signal
-from PySide6.QtGui import QCloseEvent, QResizeEvent
+from PySide6.QtGui import QCloseEvent, QResizeEvent, QTextCursor
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QMainWindow,
@@ -21,6 +22,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.announce import announce
+from app.attachments import Attachment
 from app.banner import Banner
 from app.chats import Chats
 from app.compare_control import CompareControl
@@ -30,6 +32,7 @@ from app.conversation import Turn
 from app.conversation_view import COLUMN_WIDTH, ConversationView
 from app.definitions import mode_name
 from app.drafting_words import measured_by_mode
+from app.drafts import Drafts
 from app.engine_thread import EngineThread
 from app.header import Header
 from app.i18n import translate
@@ -77,6 +80,7 @@ class ChatWindow(QMainWindow):
         self.preferences = Preferences(store, self.state, self)
         self.shortcuts = Shortcuts(self)
         self.chats = Chats(Library(folder, self), self.state, engine.send, self._system_prompt, self)
+        self._drafts = Drafts()
         self._kept = WindowState(folder)
         self._wants_panel = self._kept.flag("panel", True)
         self._wants_sidebar = self._kept.flag("sidebar", True)
@@ -182,6 +186,7 @@ class ChatWindow(QMainWindow):
         self.preferences.opened.connect(lambda: self.engine.send(ListDevices()))
         self.desk.load.connect(self.load)
         self.desk.switch.connect(self.choose_mode)
+        self.desk.unload.connect(self.unload)
         self.desk.closed.connect(self.show_chat)
 
     def _connect(self) -> None:
@@ -251,11 +256,20 @@ class ChatWindow(QMainWindow):
         self.views.setCurrentIndex(page)
         self.panel.fold.setChecked(unfolded)
         self.composer.show_rule(self.preferences.settings.overflow)
-        self.composer.input.setPlainText(text)
-        for file in files:
-            self.composer.files.add(file)
+        self._put_into_box(text, files)
         self._make_room()
         self._refresh()
+
+    def _put_into_box(self, text: str, files: Sequence[Attachment]) -> None:
+        """What was typed and not sent."""
+        box = self.composer.input
+        box.setPlainText(text)
+        box.moveCursor(QTextCursor.MoveOperation.End)
+        self.composer.files.clear()
+        for file in files:
+            self.composer.files.add(file)
+            if file.tokens is None:
+                self.engine.send(Count(file.text, file.tag))
 
     def _restore(self) -> None:
         """Be as the window was when it was last closed."""
@@ -383,7 +397,7 @@ class ChatWindow(QMainWindow):
 
     def _take_example(self, text: str) -> None:
         self.composer.input.setPlainText(text)
-        self.composer.input.moveCursor(self.composer.input.textCursor().MoveOperation.End)
+        self.composer.input.moveCursor(QTextCursor.MoveOperation.End)
         self.composer.input.setFocus()
 
     def _dismiss(self) -> None:
@@ -448,7 +462,9 @@ class ChatWindow(QMainWindow):
         self._refresh_soon()
 
     def _failed(self, request: Request | None, failed: Failed) -> None:
+        waiting = [job.conversation for job in self.state.jobs]
         self.state.fail(request, failed)
+        self.chats.keep_changed(waiting)
         self._refresh_soon()
 
     def _done(self, request: Request, succeeded: bool) -> None:
@@ -460,7 +476,9 @@ class ChatWindow(QMainWindow):
         self._refresh_soon()
 
     def _engine_stopped(self, reason: str) -> None:
+        waiting = [job.conversation for job in self.state.jobs]
         self.state.engine_stopped(reason)
+        self.chats.keep_changed(waiting)
         self._refresh_soon()
 
     # --- showing it
@@ -475,6 +493,9 @@ class ChatWindow(QMainWindow):
         clock.start()
         state = self.state
         turns = state.conversation.turns
+        box, files = self.composer.input, self.composer.files.files
+        if (draft := self._drafts.turn_to(state.conversation, box.text(), files)) is not None:
+            self._put_into_box(draft.text, draft.files)
         self._pages.setCurrentWidget(self.conversation if turns else self.welcome)
         if self.conversation.shows_origins is not self.preferences.settings.show_origins:
             self.conversation.show_origins(self.preferences.settings.show_origins)
@@ -486,6 +507,7 @@ class ChatWindow(QMainWindow):
         self.compare_page.let_start(state.running is None)
         self.banner.show_trouble(state.banner)
         self.header.show_target(state.target, state.status)
+        self.desk.show_in_use()
         self.new_button.setEnabled(bool(turns))
         self.chats.show()
         self._refresh_ms = clock.elapsed()

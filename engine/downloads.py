@@ -16,6 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from engine.transfer import Progress, Rules, Stop, discard, fetch
 
 log = logging.getLogger(__name__)
 
-TELL_S = 0.1  # between two notices of mere progress
+TELL_S = 0.1  # between two notices of mere figures
 SPEED_S = 5.0  # over which the speed is taken
 
 
@@ -191,7 +192,7 @@ class DownloadQueue:
         with self._changed:
             self._closing = True
             for job in self._jobs.values():
-                if job.now.state.active:
+                if job.now.state.active and not job.stop.is_set():  # else it is ending as the user wants it
                     job.then = State.WAITING
                     job.stop.set()
             self._changed.notify_all()
@@ -228,31 +229,46 @@ class DownloadQueue:
     def _fetch(self, job: _Job, stop: Stop) -> None:
         """All files of one model, in this thread."""
         model, rate, paths = job.now.model, _Rate(), []
-        before, latest, due = 0, job.now.done, 0.0
+        before, latest = 0, job.now.done
+        ended = threading.Event()
 
         def progress(file: RemoteFile, progress: Progress) -> None:
-            nonlocal due, latest
-            done = latest = before + (file.size if progress.phase == "checking" else progress.done)
+            nonlocal latest
             state = _PHASES[progress.phase]
-            now = time.monotonic()
-            told = (state, progress.notice) == (job.now.state, job.now.sentence)
-            if progress.phase == "downloading":
-                rate.add(now, done)
-            if told and now < due:
-                return
-            due = now + TELL_S
-            speed = rate.per_second if state is State.RUNNING else None
-            left = (model.size - done) / speed if speed else None
             with self._changed:
-                if job.stop is stop:
-                    self._set(
-                        job, state=state, done=done, sentence=progress.notice, bytes_per_second=speed, seconds_left=left
-                    )  # fmt: skip
+                latest = before + (file.size if progress.phase == "checking" else progress.done)
+                if state is State.RUNNING:
+                    rate.add(time.monotonic(), latest)
+                if (state, progress.notice) != (job.now.state, job.now.sentence):
+                    tell(state, progress.notice)
 
+        def tell(state: State, notice: str | None) -> None:
+            if job.stop is not stop or stop.is_set():  # then only its end is told
+                return
+            speed = rate.per_second(time.monotonic()) if state is State.RUNNING else None
+            left = (model.size - latest) / speed if speed else None
+            if (state, notice, latest, speed) != (
+                job.now.state, job.now.sentence, job.now.done, job.now.bytes_per_second,
+            ):  # fmt: skip
+                self._set(job, state=state, done=latest, sentence=notice, bytes_per_second=speed, seconds_left=left)
+
+        def tell_figures() -> None:
+            """From a thread of its own: who waits for bytes that do not come cannot say so."""
+            while not ended.wait(TELL_S):
+                with self._changed:
+                    tell(job.now.state, job.now.sentence)
+
+        telling = threading.Thread(target=tell_figures, name="download figures", daemon=True)
+        telling.start()
         try:
-            for file in model.files:
-                paths.append(fetch(self._hub, file, lambda p, file=file: progress(file, p), stop, self._rules))  # type: ignore[misc]
-                before += file.size
+            try:
+                for file in model.files:
+                    hear = partial(progress, file)
+                    paths.append(fetch(self._hub, file, hear, stop, self._rules))
+                    before += file.size
+            finally:
+                ended.set()
+                telling.join()
         except Cancelled:
             self._finish(job, stop, job.then, done=latest)
         except HubError as error:
@@ -378,8 +394,8 @@ class _Rate:
         while self._seen[0][0] < now - SPEED_S and len(self._seen) > 2:
             self._seen.popleft()
 
-    @property
-    def per_second(self) -> float | None:
-        if len(self._seen) < 2 or self._seen[-1][0] - self._seen[0][0] < 0.3:
+    def per_second(self, now: float) -> float | None:
+        """None as long as it is not known, and when nothing has come for a while."""
+        if len(self._seen) < 2 or self._seen[-1][0] - self._seen[0][0] < 0.3 or now - self._seen[-1][0] > SPEED_S:
             return None
         return (self._seen[-1][1] - self._seen[0][1]) / (self._seen[-1][0] - self._seen[0][0])

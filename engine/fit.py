@@ -180,7 +180,8 @@ def need_of(
     second_head = embeddings.nbytes if tied and embeddings and (share or _is_repacked(embeddings, tied)) else 0
     weights = tensors + second_head
     kept_back = embeddings.nbytes if embeddings else 0  # embeddings are looked up on the CPU
-    cache = _context_bytes(target, context, settings)
+    states = 1 + max((min(_block_size(drafter), VERIFIED_ROWS) for drafter in drafters), default=0)
+    cache = _context_bytes(target, context, settings, states)
     compute = _compute_bytes(target, context, settings)
     of_drafters = [_drafter_bytes(drafter, context, settings, target) for drafter in drafters]
     drafter_weights, drafter_cache, drafter_compute = (
@@ -227,8 +228,8 @@ def _cells(context: int, settings: LoadSettings) -> int:
     return ceil(context * settings.sequences / CONTEXT_STEP) * CONTEXT_STEP
 
 
-def _context_bytes(target: Header, context: int, settings: LoadSettings) -> int:
-    """Of all sequences. Recurrent states are kept once more for every row that may have to be taken back."""
+def _context_bytes(target: Header, context: int, settings: LoadSettings, states: int) -> int:
+    """Of all sequences. Recurrent states are kept once more for every row that may have to be taken back: `states`."""
     cells = _cells(context, settings)
     layers = max(0, (target.count("block_count") or 0) - (target.count("nextn_predict_layers") or 0))
     kv_heads = _per_layer(target.get("attention.head_count_kv", target.get("attention.head_count")), layers)
@@ -245,7 +246,7 @@ def _context_bytes(target: Header, context: int, settings: LoadSettings) -> int:
             width = sum(_head_width(target, name, bool(sliding[layer])) for name in ("key_length", "value_length"))
             attending += cells * kv_heads[layer] * width * element
         elif not attends and state and not _per_layer_is_set(target, "feed_forward_length", layer, interval):
-            recurrent += state * settings.sequences * (1 + VERIFIED_ROWS)
+            recurrent += state * settings.sequences * states
     return round(attending + recurrent)
 
 
@@ -304,7 +305,7 @@ def _compute_bytes(target: Header, context: int, settings: LoadSettings) -> int:
 def _drafter_bytes(drafter: Header, context: int, settings: LoadSettings, target: Header) -> tuple[int, int, int]:
     """Weights, cache and working memory."""
     weights = sum(_kept_bytes(tensor) for tensor in drafter.tensors.values())
-    block = drafter.count("block_size") or 16
+    block = _block_size(drafter)
     slots = ceil((context + block) / CONTEXT_STEP) * CONTEXT_STEP
     heads = drafter.count("attention.head_count_kv") or drafter.count("attention.head_count") or 0
     width = heads * (drafter.count("attention.key_length") or _head_width(drafter, "key_length", False))
@@ -317,6 +318,10 @@ def _drafter_bytes(drafter: Header, context: int, settings: LoadSettings, target
     logits = 6 * block * settings.sequences * (head.shape[0] if head else 0)
     features = 2 * 4 * PASS_TOKENS * (taps + 1) * hidden  # on the target's side: kept in its graph, and handed out
     return weights, cache, max(injection, logits) + features
+
+
+def _block_size(drafter: Header) -> int:
+    return drafter.count("block_size") or 16
 
 
 def _kept_bytes(tensor: TensorInfo) -> int:

@@ -16,6 +16,7 @@ import psutil
 from engine import catalog, ggml
 from engine.draft_length import DraftLength, FixedLength, drafts_at_most
 from engine.drafter import Drafter
+from engine.drafter_config import DrafterConfig
 from engine.drafter_weights import SharedTensors
 from engine.embedded import embedded_model
 from engine.errors import Cancelled, DrafterMismatch, PromptError, SettingsError
@@ -41,7 +42,7 @@ from engine.history import History, Turn
 from engine.pair_record import PairRecord
 from engine.sampling import Sampler
 from engine.stats import AnswerRecorder, process_memory
-from engine.target import Target
+from engine.target import MAX_ROWS, Target
 
 CANDIDATES = 5  # per token, where they are asked for
 _SEED_STEP = 1_000_003
@@ -114,6 +115,7 @@ class Session:
             sequences=settings.sequences,
             device=settings.device,
             kv_type=settings.kv_type,
+            states=max((_block_size(info.drafter) for info in modes if info.drafter is not None), default=0),
             on_progress=lambda fraction: on_event(LoadProgress("target", fraction)),
             cancel=cancel,
         )
@@ -301,6 +303,7 @@ class Session:
         now = _info_of(mode, catalog.modes_for(catalog.header_of(target.path), (), {mode: info.drafter}))
         if now.reason is not None:
             raise DrafterMismatch(now.reason)
+        target.keep_states(_block_size(info.drafter))  # no more than when it was loaded, unless the drafter is new
         if self._device is None:
             self._device = Device(target.device_handle, target.threads)
         drafter = self.drafter_type(
@@ -361,6 +364,11 @@ class Session:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _block_size(drafter: str) -> int:
+    """The longest block of a drafter file that is verified: as many positions of a pass may have to be cut again."""
+    return min(DrafterConfig.from_header(catalog.header_of(drafter)).block_size, MAX_ROWS)
 
 
 def _info_of(mode: Mode, modes: Sequence[ModeInfo]) -> ModeInfo:

@@ -79,12 +79,14 @@ class Target:
         exact: bool = False,
         device: str | None = None,
         kv_type: str = "f16",
+        states: int = 0,
         on_progress: Callable[[float], None] | None = None,
         cancel: threading.Event | None = None,
     ) -> None:
         """`context`: tokens each sequence can hold, cut to what the model was trained for. `exact`: attention in
         float32, slower and with twice the memory; with float32 weights, single and batched decoding then agree to a
         millionth. `device`: the only one that layers go to, None = as libllama chooses. `kv_type`: one of KV_TYPES.
+        `states`: as in `keep_states`.
 
         Raises ModelFileError, SettingsError, ContextTooSmall, OutOfMemory, Cancelled.
         """
@@ -100,6 +102,7 @@ class Target:
         self._batch: Any = None
         self._abort: Any = None
         self._exact = exact
+        self._states = states
         self.kv_type = kv_type
         self.gpu_layers = gpu_layers
         self._taps: tuple[int, ...] = ()
@@ -120,11 +123,8 @@ class Target:
             self.recurrent = bool(
                 libllama.llama_model_is_recurrent(self._model) or libllama.llama_model_is_hybrid(self._model)
             )
-            with ggml.log_lines() as context_said:
-                self._context = self._new_context(sequences)
-            buffers = [*_buffers(weights_said, "model"), *_buffers(context_said, "KV|RS")]
-            self.context_bytes = sum(size for _, size in _buffers(context_said, "KV|RS"))
-            self.offloaded_bytes = sum(size for name, size in buffers if not _in_host_memory(name))
+            self._weight_buffers = _buffers(weights_said, "model")
+            self._open_context()
             template = libllama.llama_model_chat_template(self._model, None)
             self.vocabulary = Vocabulary(
                 self._model, template.decode("utf-8", "replace") if template else None, self.file_name
@@ -196,12 +196,22 @@ class Target:
             params.flash_attn_type = libllama.LLAMA_FLASH_ATTN_TYPE_ENABLED
         params.no_perf = True
         if self.recurrent:
-            params.n_rs_seq = MAX_ROWS
+            params.n_rs_seq = self._states
         return params
 
-    def _new_context(self, sequences: int) -> Any:
+    def _open_context(self) -> None:
+        with ggml.log_lines() as said:
+            self._context = self._new_context()
+        buffers = _buffers(said, "KV|RS")
+        self.context_bytes = sum(size for _, size in buffers)
+        self.offloaded_bytes = sum(
+            size for name, size in (*self._weight_buffers, *buffers) if not _in_host_memory(name)
+        )  # fmt: skip
+        self._memory = libllama.llama_get_memory(self._context)
+
+    def _new_context(self) -> Any:
         ggml.last_errors.clear()
-        context = libllama.llama_init_from_model(self._model, self._context_params(self.context, sequences))
+        context = libllama.llama_init_from_model(self._model, self._context_params(self.context, self.sequences))
         if not context:
             said = " ".join(ggml.last_errors)
             if self.kv_type != "f16" and "alloc" not in said:
@@ -226,7 +236,6 @@ class Target:
         self._positions = array(self._batch.pos, np.int32)
         self._wanted = array(self._batch.logits, np.int8)
         self._counting = np.arange(self.context, dtype=np.int32)
-        self._memory = libllama.llama_get_memory(self._context)
         array(self._batch.n_seq_id, np.int32)[:] = 1
         self._sequence_ids = [self._batch.seq_id[row] for row in range(capacity)]
         self._row_sequences = [0] * capacity  # what those point to now
@@ -253,6 +262,7 @@ class Target:
         params = self._context_params(LEAST_CONTEXT, 1)
         params.n_batch = params.n_ubatch = 1
         params.n_outputs_max = 1
+        params.n_rs_seq = 0  # a pass must be longer than what can be taken back, else libllama aborts the process
         params.cb_eval = watch
         context = libllama.llama_init_from_model(self._model, params)
         if not context:
@@ -374,8 +384,8 @@ class Target:
         self._batch.n_tokens = n
         status = libllama.llama_decode(self._context, self._batch)
         if status:
-            for sequence, _ in rows:
-                self.cut(sequence, len(self._held[sequence]))
+            for sequence, _ in rows:  # what a broken pass has left of recurrent states is not known
+                self.cut(sequence, 0 if self.recurrent else len(self._held[sequence]))
             if status == 2:
                 raise Cancelled
             raise OutOfMemory(
@@ -422,6 +432,32 @@ class Target:
             length = 0
         del self._held[sequence][length:]
         return len(self._held[sequence])
+
+    def keep_states(self, positions: int) -> None:
+        """From now on the newest `positions` can be cut also where layers keep a recurrent state: by a copy of the
+        states for each of them and each sequence, gigabytes in a large model. No other model needs it.
+
+        If there are fewer copies by now, all sequences are forgotten. Raises OutOfMemory; then it is as before, but
+        for what was forgotten.
+        """
+        if not self.recurrent or positions <= self._states:
+            return
+        before, self._states = self._states, positions
+        libllama.llama_free(self._context)  # first: there may not be room for both
+        self._context = None
+        for held in self._held:
+            held.clear()
+        self._views.clear()
+        taps, self._taps = self._taps, ()
+        try:
+            self._open_context()
+        except OutOfMemory:
+            self._states = before
+            self._open_context()
+            raise
+        finally:
+            if self._context is not None:
+                self.tap(taps)
 
     def rewind(self, sequence: int, length: int) -> None:
         """Cut back to the first `length` positions. A model that cannot be cut there reads them again: slow, but right.

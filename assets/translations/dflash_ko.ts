@@ -212,6 +212,10 @@
         <source>{times} × {mode}</source>
         <translation>{mode}의 {times}배</translation>
     </message>
+    <message>
+        <source>The comparison met an error that is not known ({reason}); please report it.</source>
+        <translation>비교하다 알 수 없는 오류가 났습니다({reason}). 알려 주시기 바랍니다.</translation>
+    </message>
 </context>
 <context>
     <name>Composer</name>
@@ -1417,6 +1421,18 @@
     <message>
         <source>Load {name}</source>
         <translation>{name} 불러오기</translation>
+    </message>
+    <message>
+        <source>Unload</source>
+        <translation>내리기</translation>
+    </message>
+    <message>
+        <source>Unload {name}</source>
+        <translation>{name} 내리기</translation>
+    </message>
+    <message>
+        <source>Give its memory back (Ctrl+Shift+U)</source>
+        <translation>메모리 돌려주기(Ctrl+Shift+U)</translation>
     </message>
     <message>
         <source>In use</source>

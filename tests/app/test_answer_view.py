@@ -15,11 +15,11 @@ from pytestqt.qtbot import QtBot
 
 from app.answer_view import AnswerView
 from app.code_view import CodeView
-from app.conversation import Turn
+from app.conversation import Conversation, Turn
 from app.prose_view import ProseView
 from app.question_view import QuestionView
 from app.table_view import TableView
-from app.thinking import Parted, part
+from app.thoughts import Parted, part
 from app.turn_view import TurnView
 from engine.events import Mode
 from tests.app.test_markdown import SAMPLE
@@ -338,18 +338,21 @@ def test_only_what_is_near_is_built(view: AnswerView) -> None:
 
 
 def test_thoughts_are_folded_and_say_how_long_they_took(qtbot: QtBot) -> None:
-    turn = Turn("q", Mode.BASELINE, answer="<think>\nhm")
+    conversation = Conversation()
+    turn = conversation.ask("q", Mode.BASELINE)
+    conversation.add_text("<think>\nhm")
     view = TurnView(turn)
     qtbot.addWidget(view)
     view.show()
     assert view.thinking is not None and view.thinking.head.text() == "Thinking…" and not view.answer.isVisible()
-    turn.answer += " yes\n</think>\n\nThe answer."
+    for piece in (" yes\n</thi", "nk>", "\n\nThe answer."):
+        conversation.add_text(piece)
     view.refresh(is_last=True, idle=False)
     assert re.fullmatch(r"Thought for \d+ s", view.thinking.head.text())
     assert view.answer.text == "The answer." and not view.thinking.body.isVisible()
     view.thinking.head.click()
     assert view.thinking.body.isVisible() and view.thinking.body.text == "hm yes"
-    turn.ended = True
+    conversation.break_off("")
     view.refresh(is_last=True, idle=True)
     view.copy.click()
     assert QGuiApplication.clipboard().text() == "The answer."

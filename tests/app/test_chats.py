@@ -172,6 +172,51 @@ def test_deleting_and_taking_it_back(chat: Chat, open_at: OpenAt, tmp_path: Path
     again.wait_for(lambda: again.titles == ["say two"])
 
 
+def test_what_was_typed_stays_with_its_conversation(chat: Chat, tmp_path: Path) -> None:
+    box, files = chat.window.composer.input, chat.window.composer.files
+    chat.ask_and_wait("say one")
+    (tmp_path / "notes.txt").write_text("some notes")
+    box.setPlainText("half a thou")
+    chat.window.composer.add_files([str(tmp_path / "notes.txt")])
+    chat.new()
+    assert box.text() == "" and files.files == []
+    box.setPlainText("something new")
+    chat.open("say one")
+    assert box.text() == "half a thou" and [file.name for file in files.files] == ["notes.txt"]
+    files.clear()
+    box.setPlainText("half a thought")
+    chat.new()
+    assert box.text() == "something new" and files.files == []  # of the conversation that has not begun
+    box.setPlainText("say two")
+    chat.bot.keyClick(box, Qt.Key.Key_Return)
+    assert box.text() == ""
+    chat.until_ready()
+    chat.open("say one")
+    assert box.text() == "half a thought"
+    chat.open("say two")
+    assert box.text() == ""
+
+
+def test_the_last_conversation_and_one_that_waits_are_deleted_and_taken_back(chat: Chat) -> None:
+    window = chat.window
+    chat.ask("hang")
+    chat.until(lambda: chat.answer != "")
+    chat.new()
+    chat.ask("say two")
+    chat.new()
+    window.sidebar.delete(chat.row("say two").id)  # not shown, and not begun
+    window.sidebar.undo()
+    chat.wait_for(lambda: chat.questions == ["say two"])
+    turn = window.state.conversation.turns[0]
+    assert turn.ended and "cancelled" in turn.note
+    chat.wait_for(lambda: len(chat.titles) == 2)
+    window._delete()
+    chat.wait_for(lambda: chat.questions == ["hang"])
+    window._delete()
+    assert chat.titles == [] and window.welcome.isVisible() and not window.conversation.isVisible()
+    chat.until(lambda: not window.state.jobs)
+
+
 def test_search_shows_where_it_was_found(chat: Chat) -> None:
     chat.ask_and_wait("say 오늘 날씨가 좋습니다")
     chat.ask_and_wait("say nothing")

@@ -290,6 +290,29 @@ def test_text_without_marks_is_marked_as_not_known_when_it_goes_on() -> None:
     assert turn.tokens == [TokenMark(NOT_KNOWN, 6)] and not turn.ended and turn.note == ""
 
 
+def test_how_long_the_model_thought_is_kept_with_the_turn() -> None:
+    conversation = Conversation()
+    turn = conversation.ask("q", Mode.BASELINE)
+    for piece in ("<think>", "hm"):
+        conversation.add_text(piece)
+        assert turn.thought_seconds is None
+    conversation.break_off("Interrupted.")
+    broken_off = turn.thought_seconds
+    assert broken_off is not None and broken_off > 0
+    conversation.go_on(turn)
+    for piece in (" yes", "</thi", "nk>\n"):
+        conversation.add_text(piece)
+    whole = turn.thought_seconds
+    assert whole is not None and whole > broken_off
+    conversation.add_text("It is written </think>\n and said. </think>\n")
+    conversation.break_off("")
+    assert turn.thought_seconds == whole
+    plain = conversation.ask("another", Mode.BASELINE)
+    conversation.add_text("no thought")
+    conversation.break_off("")
+    assert plain.thought_seconds is None
+
+
 def test_what_changed_is_named_once() -> None:
     conversation = Conversation()
     one = conversation.ask("a question  \n of two lines", Mode.BASELINE)

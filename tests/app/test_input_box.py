@@ -96,6 +96,17 @@ def test_it_grows_with_its_lines_up_to_a_limit(box: InputBox) -> None:
     assert heights[0] < heights[1] < heights[2] < heights[3] == heights[4]
 
 
+def test_it_follows_its_width(box: InputBox) -> None:
+    box.setPlainText("word " * 40)
+    heights = []
+    for width in (400, 200, 800):
+        box.resize(width, box.height())
+        lines = box.document().size().height()
+        heights.append(box.height())
+        assert box.height() >= min(lines, 9) * box.fontMetrics().lineSpacing()
+    assert heights[1] > heights[0] > heights[2]
+
+
 def test_files_that_are_pasted_are_named_and_not_written_out(qtbot: QtBot, box: InputBox) -> None:
     mime = QMimeData()
     mime.setUrls([QUrl.fromLocalFile("/tmp/notes.txt"), QUrl("https://example.org/other.txt")])

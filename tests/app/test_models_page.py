@@ -16,6 +16,7 @@ from app.download_view import ConversionRow
 from app.model_work import ModelWork
 from app.models_desk import ModelsDesk
 from app.models_page import ModelsPage
+from app.shelf_view import TargetCard
 from app.state import Phase
 from engine.embedded import copy_path
 from engine.events import LoadSettings, Mode
@@ -375,3 +376,25 @@ def test_what_came_with_the_program_cannot_be_removed_and_loads_as_itself(
     card.load_button.click()
     assert here.window.preferences.settings.target is None
     here.screen.until_ready()
+
+
+def test_the_model_in_use_can_be_unloaded_and_loaded_again(open_desk: OpenDesk, counting: Path) -> None:
+    here = open_desk(counting)
+    here.desk.page.take([str(counting)])
+    here.open_page()
+    here.until(here.work.shelf_changed, lambda: str(counting) in here.desk.page.shelf.cards)
+
+    def card() -> TargetCard:
+        return here.desk.page.shelf.cards[str(counting)]
+
+    def offered() -> list[bool]:
+        return [not one.isHidden() for one in (card().pill, card().unload_button, card().load_button)]
+
+    assert offered() == [True, True, False]
+    assert card().unload_button.accessibleName().startswith("Unload ") and card().unload_button.toolTip()
+    card().unload_button.click()
+    here.screen.until(lambda: here.window.state.target is None)
+    assert here.window.engine.pid is None and offered() == [False, False, True]
+    card().load_button.click()
+    here.screen.until_ready()
+    assert offered() == [True, True, False]

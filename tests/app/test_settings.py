@@ -69,6 +69,8 @@ def test_fields_without_sense_fall_back_one_by_one(tmp_path: Path) -> None:
     for name in ("context", "theme", "mode", "font_size", "samplers"):
         assert name in store.trouble
     assert "of_a_later_version" not in store.trouble
+    again = SettingsStore(path)
+    assert again.settings == store.settings and again.trouble is None
 
 
 def test_what_was_given_for_one_run_is_not_stored(tmp_path: Path) -> None:

@@ -68,6 +68,7 @@ def tree(turn: Turn) -> list[object]:
         turn.statistics,
         turn.ended,
         turn.complete,
+        turn.thought_seconds,
     )
     kept = (turn.id, turn.created, turn.tokens, turn.token_ids, turn.shown)
     return [values, kept, [tree(child) for child in turn.children]]
@@ -76,7 +77,7 @@ def tree(turn: Turn) -> list[object]:
 def branched() -> Conversation:
     conversation = Conversation(system="Be brief.", pinned=True)
     first = say(conversation, "첫 질문", "하나")
-    say(conversation, "second", "two")
+    say(conversation, "second", "two").thought_seconds = 2.5
     conversation.ask_again(first, Mode.BASELINE, "the first, edited")
     conversation.add_notice("The oldest turn was dropped.")
     conversation.break_off("Refused.")
@@ -250,6 +251,24 @@ def test_a_folder_that_cannot_be_written_is_said_and_what_is_there_can_be_read(p
     store = Store(path.parent / "file" / "conversations.db")
     assert store.headers() == [] and "will not be kept" in store.notices[0]
     store.close()
+
+
+def test_a_file_from_before_a_column_is_read_and_written(path: Path) -> None:
+    conversation = branched()
+    store = Store(path)
+    save(store, conversation)
+    store.close()
+    old = sqlite3.connect(path)
+    old.execute("ALTER TABLE turns DROP COLUMN thought_seconds")
+    old.commit()
+    old.close()
+    store = Store(path)
+    found = store.load(conversation.id)
+    assert found is not None and found.turns[1].answer == "two" and found.turns[1].thought_seconds is None
+    store.save(snapshot(conversation, conversation.all_turns()))
+    again = store.load(conversation.id)
+    store.close()
+    assert again is not None and again.turns[1].thought_seconds == 2.5 and store.notices == []
 
 
 def test_a_newer_version_of_the_file_is_left_alone(path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -88,6 +89,41 @@ def test_pause_resume_and_cancel(
         State.WAITING, State.RUNNING, State.PAUSED, State.WAITING, State.RUNNING, State.CHECKING, State.DONE,
     ]  # fmt: skip
     assert hub_server.content_bytes() <= len(CONTENT) + QUICK.flush_bytes + IN_FLIGHT
+
+
+def test_the_last_figure_is_told_when_no_more_comes(
+    hub_server: HubServer, hub: Hub, file: RemoteFile, watched: Callable[..., Watched]
+) -> None:
+    one, came = watched(), threading.Event()
+
+    def listen(download: Download) -> None:
+        if download.done == 700_000:
+            came.set()
+
+    one.queue.subscribe(listen)
+    hub_server.trouble.pauses = [700_000]
+    one.queue.add(model_of(hub))
+    assert came.wait(10), [download.done for download in one.told]
+
+
+def test_what_is_cancelled_stays_so_when_the_program_ends_at_once(
+    hub_server: HubServer, hub: Hub, file: RemoteFile, watched: Callable[..., Watched], tmp_path: Path
+) -> None:
+    record = tmp_path / "downloads.json"
+    queue = watched(record=record).queue
+    hub_server.trouble.pauses = [200_000]
+    id = queue.add(model_of(hub))
+    assert hub_server.paused.wait(30)
+    thread = queue._thread
+    assert thread is not None
+    with queue._changed:  # so that the transfer cannot end before the program does
+        queue.cancel(id)
+        thread.join = lambda: queue.wait(id, 30)  # type: ignore[assignment]
+        queue.close()
+    threading.Thread.join(thread, 30)
+    now = queue.get(id)
+    assert now is not None and now.state is State.CANCELLED
+    assert watched(record=record).queue.downloads() == ()
 
 
 def test_cancelled_it_goes_on_another_time_unless_discarded(
@@ -181,14 +217,15 @@ def test_a_list_that_leads_out_of_the_folder_is_not_followed(
 
 def test_speed_is_that_of_the_last_seconds() -> None:
     rate = _Rate()
-    assert rate.per_second is None
+    assert rate.per_second(0) is None
     for second in range(20):
         rate.add(second, 1000 * second if second < 10 else 10_000 + 3000 * (second - 10))
-    assert rate.per_second == 3000
+    assert rate.per_second(19) == 3000
+    assert rate.per_second(30) is None, "nothing has come for a long time"
     rate.add(20, 0)  # begun again
-    assert rate.per_second is None
+    assert rate.per_second(20) is None
     rate.add(21, 500)
-    assert rate.per_second == 500
+    assert rate.per_second(21) == 500
 
 
 def test_sizes_are_for_people() -> None:

@@ -146,7 +146,10 @@ def test_layers_that_do_not_attend_keep_states_instead() -> None:
     settings = replace(SETTINGS, context=8192)
     attending = 16 * 4 * (256 + 256) * 2 * 8192
     state = 4 * (128 * 6144 + 3 * (6144 + 2 * 16 * 128))
-    assert need_of(hybrid(), settings).target_context == attending + 48 * state * 33
+    assert need_of(hybrid(), settings).target_context == attending + 48 * state
+    for block, copies in ((16, 17), (40, 33)):  # no longer block than a pass has rows is verified
+        drafter = header_of("dflash", {"block_size": block}, {})
+        assert need_of(hybrid(), settings, [drafter]).target_context == attending + 48 * state * copies
     longer = need_of(hybrid(), replace(settings, context=16384)).target_context
     assert longer - need_of(hybrid(), settings).target_context == attending
 
