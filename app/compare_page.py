@@ -88,6 +88,7 @@ class ComparePage(QScrollArea):
         self.tokens.setRange(1, MOST_TOKENS)
         self.tokens.setValue(USUAL_TOKENS)
         self.tokens.setAccessibleName(translate("Compare", "Longest answer, in tokens"))
+        self.tokens.setToolTip(translate("Compare", "Longest answer, in tokens"))
         longest = plain_label(13, "muted")
         longest.setText(translate("Compare", "Longest answer"))
         longest.setWordWrap(False)

@@ -112,6 +112,7 @@ class ModeColumn(QFrame):
         self.ratio.setProperty("role", "muted" if column.reason else "")
         for name, value in self.values.items():
             value.setText(NOT_YET if statistics is None else FIGURES[name].with_unit(getattr(statistics, name)))
+        self.text.setVisible(column.step is not Step.NONE)  # a page on which nothing was asked is short
         self._show_text(column.text)
 
     def _show_text(self, text: str) -> None:

@@ -64,6 +64,8 @@ class CompareThread(QThread):
             trouble = str(error)
         except Exception as error:  # whatever it is, the page must not wait for ever
             traceback.print_exc()
-            trouble = translate("Compare", "The comparison met an error that is not known ({reason}); please report it.")
-            trouble = trouble.format(reason=f"{type(error).__name__}: {error}")
+            sentence = translate(
+                "Compare", "The comparison met an error that is not known ({reason}); please report it."
+            )
+            trouble = sentence.format(reason=f"{type(error).__name__}: {error}")
         self.ended.emit(results, page, trouble)

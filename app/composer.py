@@ -37,6 +37,7 @@ STEPS = 1000  # of the progress bar
 class Composer(QWidget):
     send = Signal(str)  # what was typed, with the files
     stop = Signal()
+    models_given = Signal(list)  # paths of GGUF files, which are no text for a prompt
     count = Signal(str, str)  # how many tokens has this text? the tag of the question; `show_count` takes the answer
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -178,8 +179,11 @@ class Composer(QWidget):
 
     def add_files(self, paths: Sequence[str]) -> None:
         """Let these files go along with the question, as far as they are text; says which cannot."""
+        models = [path for path in paths if path.lower().endswith(".gguf")]
         refused = []
         for path in paths:
+            if path in models:
+                continue
             try:
                 file = read_text_file(Path(path))
             except NotAttached as reason:
@@ -190,6 +194,8 @@ class Composer(QWidget):
         self.refused.setText("\n".join(refused))
         self.refused.setVisible(bool(refused))
         self.input.setFocus()
+        if models:
+            self.models_given.emit(models)
 
     def show_count(self, counted: Counted) -> None:
         self.files.show_tokens(counted.tag, counted.tokens, self._room)
@@ -197,14 +203,14 @@ class Composer(QWidget):
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         if local_files(event.mimeData()):
             event.acceptProposedAction()
-            self._highlight(True)
+            self.highlight(True)
 
     def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:
-        self._highlight(self.input.hasFocus())
+        self.highlight(self.input.hasFocus())
         super().dragLeaveEvent(event)
 
     def dropEvent(self, event: QDropEvent) -> None:
-        self._highlight(self.input.hasFocus())
+        self.highlight(self.input.hasFocus())
         self.add_files(local_files(event.mimeData()))
         event.acceptProposedAction()
 
@@ -226,10 +232,11 @@ class Composer(QWidget):
 
     def eventFilter(self, watched: object, event: QEvent) -> bool:
         if watched is self.input and event.type() in (QEvent.Type.FocusIn, QEvent.Type.FocusOut):
-            self._highlight(event.type() == QEvent.Type.FocusIn)
+            self.highlight(event.type() == QEvent.Type.FocusIn)
         return False
 
-    def _highlight(self, on: bool) -> None:
+    def highlight(self, on: bool) -> None:
+        """Show where what is typed or dropped goes."""
         self._frame.setProperty("focused", on)
         self._frame.style().polish(self._frame)
 
@@ -243,3 +250,21 @@ class Composer(QWidget):
         self.send_button.setIcon(icon("send", c.on_accent if self.send_button.isEnabled() else c.muted))
         self.stop_button.setIcon(icon("stop", c.on_accent))
         self.attach_button.setIcon(icon("attach", c.muted))
+
+
+class ChatArea(QWidget):
+    """The whole chat: a file that is dropped anywhere on it is given to the composer."""
+
+    def __init__(self, composer: Composer, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAcceptDrops(True)
+        self._composer = composer
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        self._composer.dragEnterEvent(event)
+
+    def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:
+        self._composer.dragLeaveEvent(event)
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        self._composer.dropEvent(event)

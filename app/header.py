@@ -6,15 +6,18 @@ Knows nothing of what the buttons do.
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QSize, Qt
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
-from app.definitions import bytes_text
 from app.elided_label import ElidedLabel
 from app.i18n import translate
 from app.icons import icon
 from app.mode_switch import ModeSwitch
+from app.model_words import size_words
 from app.theme import font, px, theme
 from engine.events import TargetInfo
+
+NAMELESS = 620  # logical pixels, below which the model's name gives way
 
 
 class Header(QFrame):
@@ -57,17 +60,17 @@ class Header(QFrame):
         row = QHBoxLayout(self)
         row.setContentsMargins(px(12), px(10), px(16), px(10))
         row.setSpacing(px(8))
-        row.addWidget(self.sidebar_button)
-        row.addWidget(self.new_button)
+        row.addLayout(_close_together(self.sidebar_button, self.new_button))
         row.addSpacing(px(4))
-        row.addLayout(names, 1)
+        row.addLayout(names, 1000)
+        row.addStretch(1)  # where there is no room for them
         row.addWidget(self.modes)
         row.addSpacing(px(6))
-        row.addWidget(self.tokens_button)
-        row.addWidget(self.panel_button)
-        row.addWidget(self.compare_button)
-        row.addWidget(self.models_button)
-        row.addWidget(self.settings_button)
+        row.addLayout(
+            _close_together(
+                self.tokens_button, self.panel_button, self.compare_button, self.models_button, self.settings_button
+            )
+        )
         self._color_icons()
 
     def show_target(self, target: TargetInfo | None, status: str) -> None:
@@ -75,6 +78,12 @@ class Header(QFrame):
         self.model_name.setText(target.name if target else "DFlash Chat")
         self.model_name.setToolTip(target.path if target else "")
         self.model_details.setText(_details(target) if target else status)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """No name rather than one letter of it."""
+        super().resizeEvent(event)
+        for name in (self.model_name, self.model_details):
+            name.setVisible(self.width() >= px(NAMELESS))
 
     def _color_icons(self) -> None:
         for button, name in (
@@ -103,8 +112,17 @@ def _icon_button(name: str, tip: str) -> QPushButton:
     return button
 
 
+def _close_together(*buttons: QPushButton) -> QHBoxLayout:
+    """A group of their own, which leaves more room for the model's name."""
+    group = QHBoxLayout()
+    group.setSpacing(px(2))
+    for button in buttons:
+        group.addWidget(button)
+    return group
+
+
 def _details(target: TargetInfo) -> str:
     size = f"{target.parameters / 1e9:.1f} B" if target.parameters >= 1e9 else f"{target.parameters / 1e6:.0f} M"
     parameters = translate("Window", "{count} parameters").format(count=size)
-    parts = (target.quantisation, parameters, bytes_text(target.file_bytes), target.device)
+    parts = (target.quantisation, parameters, size_words(target.file_bytes), target.device)
     return "  ·  ".join(part for part in parts if part)

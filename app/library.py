@@ -74,6 +74,9 @@ class Library(QObject):
             if conversation is None:
                 self.missing.emit(id_)
             else:
+                for header in self.headers:  # it may have been renamed or pinned since it was read
+                    if header.id == id_:
+                        conversation.title, conversation.pinned = header.title, header.pinned
                 # Asked for twice, it was read twice: the first one may have been changed since.
                 self.opened.emit(self._live.setdefault(id_, conversation))
 

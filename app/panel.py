@@ -73,6 +73,7 @@ class LivePanel(QScrollArea):
         self._add_memory()
         self._gap()
         self._add_details()
+        self._column.addSpacing(px(14))
         self._column.addStretch(1)
         self.missing = self._text(12, "muted")
         self.setWidget(contents)
@@ -163,6 +164,7 @@ class LivePanel(QScrollArea):
         self._column.addSpacing(px(2))
         grid = _grid()
         self._dots: list[QFrame] = []
+        self._dot_colors: object = None  # the ones that they have
         for row, (name, figure) in enumerate(MEMORY.items()):
             dot = QFrame()
             dot.setFixedSize(px(9), px(9))
@@ -212,7 +214,10 @@ class LivePanel(QScrollArea):
             self._color_dots()
 
     def _color_dots(self) -> None:
-        for dot, color in zip(self._dots, theme().series):
+        if self._dot_colors == (colors := theme().series):
+            return  # a style sheet is parsed anew each time
+        self._dot_colors = colors
+        for dot, color in zip(self._dots, colors):
             dot.setStyleSheet(f"background: {color}; border-radius: {px(4)}px;")
 
     # --- showing

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from PySide6.QtCore import Qt, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
-from PySide6.QtWidgets import QFrame, QMenu, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QMenu, QPushButton, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
 from app.definitions import mode_name
 from app.i18n import translate
@@ -111,6 +111,7 @@ class TargetCard(QFrame):
         self.unload_button.setVisible(loaded)
         self.pill = label(translate("Models", "In use"), 12, wrap=False)
         self.pill.setObjectName("pill")
+        self.pill.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)  # no button, beside some
         self.pill.setVisible(loaded)
         dots, menu = menu_button(translate("Models", "What can be done with {name}").format(name=model.name))
         _fill_menu(menu, model, self, removable=not loaded)

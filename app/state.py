@@ -422,11 +422,15 @@ class ChatState:
             if self.jobs and request == self._sent:
                 self.jobs.popleft().conversation.break_off(in_words(failed.sentence))
         else:
-            self.trouble = Trouble(translate("Status", "That did not work"), failed.sentence, None)
+            trouble = Trouble(translate("Status", "That did not work"), failed.sentence, None)
+            if self.trouble is not None and self.trouble.remedy is not None:
+                self.news.append(trouble)  # the button that loads or restarts must stay
+            else:
+                self.trouble = trouble
 
     def done(self, request: Request, succeeded: bool) -> None:
         """A request has come to its end."""
-        if isinstance(request, Unload):
+        if isinstance(request, Unload) and self.engine is not Phase.LOADING:  # then another target was asked for since
             self._unloaded()
         if self._sent is None or request != self._sent:
             return

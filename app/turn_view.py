@@ -213,7 +213,7 @@ class Actions(QWidget):
             own_line = x + wanted > width and x > 0
             place = 0 if own_line else x
             tall = max(px(18), self.figures.heightForWidth(width - place))
-            y = height + px(4) if own_line else (height - px(18)) // 2
+            y = height + px(4) if own_line else (height - px(18)) // 2 + px(1)  # on the buttons' base line
             self.figures.setGeometry(place, y, width - place, tall)
             height = max(height, y + tall)
         self.resize(width, height)

@@ -27,7 +27,7 @@ from app.banner import Banner
 from app.chats import Chats
 from app.compare_control import CompareControl
 from app.compare_page import ComparePage
-from app.composer import Composer
+from app.composer import ChatArea, Composer
 from app.conversation import Turn
 from app.conversation_view import COLUMN_WIDTH, ConversationView
 from app.definitions import mode_name
@@ -45,7 +45,7 @@ from app.settings import SettingsStore
 from app.shortcuts import Shortcuts, ShortcutsDialog
 from app.sidebar import WIDTH as SIDEBAR_WIDTH
 from app.sidebar import Sidebar
-from app.state import ChatState, Trouble
+from app.state import ChatState, Phase, Trouble
 from app.theme import px
 from app.welcome import Welcome
 from app.window_state import WindowState
@@ -60,7 +60,7 @@ from engine.events import (
     Mode,
     ModesFound,
 )
-from engine.host import Count, ListDevices, Request, Unload
+from engine.host import Cancel, Count, ListDevices, Request, Unload
 
 FRAME_MS = 33  # between two refreshes while an answer streams, or longer where a refresh takes long
 NARROW = 788  # logical pixels: where the talk and the panel have less together, the panel gives way
@@ -80,8 +80,8 @@ class ChatWindow(QMainWindow):
         self.preferences = Preferences(store, self.state, self)
         self.shortcuts = Shortcuts(self)
         self.chats = Chats(Library(folder, self), self.state, engine.send, self._system_prompt, self)
-        self._drafts = Drafts()
         self._kept = WindowState(folder)
+        self._drafts = Drafts(self._kept.text("drafts"))
         self._wants_panel = self._kept.flag("panel", True)
         self._wants_sidebar = self._kept.flag("sidebar", True)
         self._refresh_ms = 0  # how long the last one took
@@ -105,7 +105,7 @@ class ChatWindow(QMainWindow):
     # --- building
 
     def _build(self) -> None:
-        self.setMinimumSize(px(520), px(440))
+        self.setMinimumSize(px(580), px(440))  # what the header needs without the model's name
         self.desk.build()
         self.conversation = ConversationView()
         self.welcome = Welcome()
@@ -141,7 +141,7 @@ class ChatWindow(QMainWindow):
         rows.setSpacing(0)
         rows.addWidget(self._header())
         rows.addWidget(self.desk.strip)
-        chat = QWidget()
+        chat = ChatArea(self.composer)
         chat.setLayout(body)
         body.setContentsMargins(0, 0, 0, 0)
         self.views = QStackedWidget()  # the chat, and what can take its place
@@ -193,6 +193,7 @@ class ChatWindow(QMainWindow):
         """What the widgets say; they may be made again."""
         self.composer.send.connect(self.ask)
         self.composer.stop.connect(self.stop)
+        self.composer.models_given.connect(self._import_models)
         self.composer.count.connect(lambda text, tag: self.engine.send(Count(text, tag)))
         self.modes.chosen.connect(self.choose_mode)
         self.desk.attach(self.modes)
@@ -252,6 +253,8 @@ class ChatWindow(QMainWindow):
         self._build()
         self._connect()
         self._splitter.setSizes(sizes)
+        if (layout := self.layout()) is not None:
+            layout.activate()  # so that it is known how much room there is
         self.sidebar.take_over(sidebar)
         self.views.setCurrentIndex(page)
         self.panel.fold.setChecked(unfolded)
@@ -277,6 +280,8 @@ class ChatWindow(QMainWindow):
             self.restoreGeometry(geometry)
         if splitter := self._kept.bytes("splitter"):
             self._splitter.restoreState(splitter)
+        draft = self._drafts.begin(self.state.conversation)
+        self._put_into_box(draft.text, draft.files)
         if last := self._kept.text("conversation"):
             self.chats.open(last)
         self._make_room()
@@ -284,7 +289,7 @@ class ChatWindow(QMainWindow):
     def _make_room(self) -> None:
         """Show the sidebar and the panel where they are wanted and there is room for them."""
         self.sidebar.setVisible(self._wants_sidebar and self.width() >= px(SIDEBAR_NEEDS))
-        left = self._splitter.sizes()[0] if self.sidebar.isVisibleTo(self) else 0
+        left = 0 if self.sidebar.isHidden() else self._splitter.sizes()[0]  # which may not be in view yet
         self.panel.setVisible(self._wants_panel and self.width() - left >= px(NARROW))
 
     # --- what the user does
@@ -300,6 +305,8 @@ class ChatWindow(QMainWindow):
     def unload(self) -> None:
         """Give the memory of the model back."""
         self._stop_whoever_is_answered()
+        if self.state.engine is Phase.LOADING:
+            self.engine.send(Cancel())
         self.state.unload()
         self.engine.send(Unload())
         self._refresh()
@@ -422,6 +429,12 @@ class ChatWindow(QMainWindow):
             self.views.setCurrentWidget(self.desk.page)
             self.desk.opened()
 
+    def _import_models(self, paths: list[str]) -> None:
+        """Model files that were dropped on the chat."""
+        self.views.setCurrentWidget(self.desk.page)
+        self.desk.opened()
+        self.desk.page.take(paths)
+
     def _toggle_comparison(self) -> None:
         if self.views.currentWidget() is self.compare_page:
             self.show_chat()
@@ -530,6 +543,7 @@ class ChatWindow(QMainWindow):
             splitter=self._splitter.saveState(),
             sidebar=self._wants_sidebar,
             panel=self._wants_panel,
+            drafts=self._drafts.to_text(self.composer.input.text()),
             conversation=self.state.conversation.id,
         )
         self.hide()  # ending the process may take a moment; nobody need watch

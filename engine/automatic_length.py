@@ -96,11 +96,11 @@ class AutomaticLength:
         limit = max(most)
         self._drew = False
         self._inject_s = waiting * self._waiting_s
-        if limit < 1:  # there is room for one token only: no decision, and the words stay what they were
-            return 0
         if len(most) != self._streams:
             self._streams = len(most)
             self.begin()
+        if limit < 1:  # there is room for one token only: no decision, and the words stay what they were
+            return 0
         self._depth = depth
         if self._drafting or self._drafted < _FIRST_TRIES:
             if self._review_in <= 0:

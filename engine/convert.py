@@ -26,11 +26,12 @@ from engine.gguf_file import Header, StringArray, read_header
 from engine.gguf_writer import NewTensor, header_bytes, write_gguf
 from engine.hf_config import HfConfig
 from engine.safetensors_file import StoredTensor, read_folder, read_json
+from engine.split_model import require_one_file
 from engine.tensor_types import TENSOR_TYPES
 
 CONFIG = "config.json"
 TYPES = ("F32", "F16", "BF16", "Q8_0", "Q6_K", "Q5_K", "Q4_K", "Q4_0", "IQ4_NL")  # what can be asked for
-_IDS = {kind.name: number for number, kind in TENSOR_TYPES.items()}
+TYPE_IDS = {kind.name: number for number, kind in TENSOR_TYPES.items()}
 _PIECE = 4 << 20  # weights that are in memory at once
 
 _OF_A_LAYER = {
@@ -109,8 +110,9 @@ def convert(
     _check_vocabulary(config, header, folder.name)
     tensors = [_converted(name, tensor, type) for name, tensor in stored.items()]
     if (factors := config.rope_factors()) is not None:
-        tensors.append(NewTensor("rope_freqs.weight", factors.shape, _IDS["F32"], lambda: [factors]))
+        tensors.append(NewTensor("rope_freqs.weight", factors.shape, TYPE_IDS["F32"], lambda: [factors]))
     if with_embeddings:
+        require_one_file(header, "to copy embeddings from")
         tensors += _copied_from(header, {tensor.name for tensor in tensors})
     metadata: dict[str, Any] = {
         "general.architecture": "dflash",
@@ -119,7 +121,7 @@ def convert(
     }
     if any(TENSOR_TYPES[tensor.type].block > 1 for tensor in tensors):
         metadata["general.quantization_version"] = 2  # GGML_QNT_VERSION, as llama.cpp wants it
-    metadata |= config.metadata(second, _has_sections(header)) | _vocabulary(header)
+    metadata |= config.metadata(second, _has_sections(header)) | passed_on(header)
     metadata["tokenizer.ggml.mask_token_id"] = config.mask_token
     _check_result(metadata, tensors, header, folder.name)
     _write(out, metadata, tensors, on_progress)
@@ -151,7 +153,7 @@ def _renamed(found: Mapping[str, StoredTensor], folder: str) -> dict[str, Stored
     unknown = []
     for full, tensor in found.items():
         name = full.removeprefix("model.")
-        layer = re.fullmatch(r"layers\.(\d+)\.(.+)", name)
+        layer = re.fullmatch(r"layers\.(\d{1,4})\.(.+)", name)
         if layer and layer[2] in _OF_A_LAYER:
             renamed[f"blk.{int(layer[1])}.{_OF_A_LAYER[layer[2]]}"] = tensor
         elif name in _OF_THE_WHOLE:
@@ -183,8 +185,8 @@ def _check_vocabulary(config: HfConfig, target: Header, folder: str) -> None:
         )
 
 
-def _vocabulary(target: Header) -> dict[str, Any]:
-    """The target's, without its chat templates and its own mask token."""
+def passed_on(target: Header) -> dict[str, Any]:
+    """A target's vocabulary, as metadata of its drafter: without its chat templates and its own mask token."""
     return {
         key: value
         for key, value in target.metadata.items()
@@ -214,7 +216,7 @@ def _converted(name: str, tensor: StoredTensor, wanted: str | None) -> NewTensor
         for begin in range(0, rows, step):
             yield quantised(tensor.rows(begin, min(begin + step, rows)), kind)
 
-    return NewTensor(name, tensor.shape, _IDS[kind], pieces)
+    return NewTensor(name, tensor.shape, TYPE_IDS[kind], pieces)
 
 
 def _type_for(name: str, tensor: StoredTensor, wanted: str | None) -> str:
@@ -225,7 +227,7 @@ def _type_for(name: str, tensor: StoredTensor, wanted: str | None) -> str:
     if name in _TABLES and kind not in _TABLE_TYPES:
         kind = "Q8_0"
     for fallback in (kind, "Q8_0", "F16"):
-        if tensor.shape[1] % TENSOR_TYPES[_IDS[fallback]].block == 0:
+        if tensor.shape[1] % TENSOR_TYPES[TYPE_IDS[fallback]].block == 0:
             return fallback
     return "F32"
 
@@ -239,11 +241,11 @@ def quantised(values: NDArray[np.float32], kind: str) -> NDArray[Any]:
     from engine import ggml  # starts libllama; looking at a drafter should not
 
     rows, columns = values.shape
-    type_ = TENSOR_TYPES[_IDS[kind]]
+    type_ = TENSOR_TYPES[TYPE_IDS[kind]]
     source = np.ascontiguousarray(values, np.float32)
     out = np.empty((rows, columns // type_.block * type_.block_bytes), np.uint8)
     floats = source.ctypes.data_as(ctypes.POINTER(ctypes.c_float))
-    ggml.quantize_chunk(_IDS[kind], floats, out.ctypes.data, 0, rows, columns, None)
+    ggml.quantize_chunk(TYPE_IDS[kind], floats, out.ctypes.data, 0, rows, columns, None)
     return out
 
 

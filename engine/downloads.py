@@ -312,10 +312,12 @@ class DownloadQueue:
         return {"done": sum(self._hub.cache.fetched(file) for file in files)}
 
     def _set(self, job: _Job, **changes: Any) -> None:
-        """Change what is shown of a download, and tell."""
+        """Change what is shown of a download, and tell, unless it was removed meanwhile."""
         before = job.now
         job.now = replace(before, **changes)
         self._changed.notify_all()
+        if self._jobs.get(job.now.id) is not job:
+            return
         if job.now.state is not before.state:
             self._write()
         for listener in tuple(self._listeners):

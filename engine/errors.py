@@ -50,10 +50,13 @@ class OutOfMemory(DFlashChatError):
 class HubError(DFlashChatError):
     """The Hub did not give what was asked for: not reachable, unknown, gated, refused, busy, …
 
-    `kind` says which, `link` is a page where a person can do something about it, `wait_s` how long the Hub asks to wait.
+    `kind` says which, `link` is a page where a person can do something about it, `wait_s` how long the Hub asks one to
+    wait.
     """
 
-    def __init__(self, sentence: str, kind: str = "answer", link: str | None = None, wait_s: float | None = None) -> None:
+    def __init__(
+        self, sentence: str, kind: str = "answer", link: str | None = None, wait_s: float | None = None
+    ) -> None:
         super().__init__(sentence)
         self.kind = kind
         self.link = link

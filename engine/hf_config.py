@@ -14,9 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.drafter_config import MAX_LAYERS
 from engine.errors import ModelFileError
 
 _MISSING = object()
+_MOST = 2**31 - 1  # the file's arrays hold no larger whole numbers
+_LARGEST = 1e38  # nor does a float32
 
 
 class HfConfig:
@@ -46,15 +49,15 @@ class HfConfig:
 
     def count(self, name: str, default: Any = _MISSING, least: int = 1) -> int:
         found = self.value(name, default)
-        if not isinstance(found, int) or isinstance(found, bool) or found < least:
-            raise self.wrong(name, found, f"a whole number of at least {least}")
+        if not isinstance(found, int) or isinstance(found, bool) or not least <= found <= _MOST:
+            raise self.wrong(name, found, f"a whole number from {least} to {_MOST:,}")
         return found
 
     def number(self, name: str, default: Any = _MISSING) -> float:
         return self.as_number(name, self.value(name, default))
 
     def as_number(self, name: str, found: Any) -> float:
-        if not isinstance(found, (int, float)) or isinstance(found, bool) or not math.isfinite(found):
+        if not isinstance(found, (int, float)) or isinstance(found, bool) or not abs(found) <= _LARGEST:
             raise self.wrong(name, found, "a number")
         return float(found)
 
@@ -75,7 +78,10 @@ class HfConfig:
 
     @property
     def layers(self) -> int:
-        return self.count("num_hidden_layers")
+        found = self.count("num_hidden_layers")
+        if found > MAX_LAYERS:
+            raise self.wrong("num_hidden_layers", found, f"a number of layers up to {MAX_LAYERS}")
+        return found
 
     @property
     def head_dim(self) -> int:
@@ -122,6 +128,8 @@ class HfConfig:
             self.as_number(f"rope {name}", rope.get(name))
             for name in ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings")
         )
+        if not (factor > 0 and low < high):
+            raise self.wrong("rope factors", [factor, low, high], "a factor above 0 and two bounds that rise")
         frequencies = self._theta() ** (-np.arange(0, self.head_dim, 2) / self.head_dim)
         turns = original * frequencies / (2 * math.pi)  # that a frequency makes within the original context
         smooth = np.clip((turns - low) / (high - low), 0, 1)
@@ -134,7 +142,7 @@ class HfConfig:
         """The file counts what enters a layer, the config what leaves it."""
         found = self.value("target_layer_ids")
         whole = isinstance(found, list) and all(
-            isinstance(i, int) and not isinstance(i, bool) and i >= 0 for i in found
+            isinstance(i, int) and not isinstance(i, bool) and 0 <= i < _MOST for i in found
         )
         if not whole or not found:
             raise self.wrong("target_layer_ids", found, "a list of layer numbers from 0 on")
@@ -217,6 +225,8 @@ class HfConfig:
                 "choose a drafter with linear, YaRN or Llama 3 scaling, or none."
             )
         factor = self.as_number("rope factor", rope.get("factor"))
+        if not factor > 0:
+            raise self.wrong("rope factor", factor, "above 0")
         keys |= {"rope.scaling.type": kind, "rope.scaling.factor": factor}
         if kind == "linear":
             return keys

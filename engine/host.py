@@ -165,6 +165,9 @@ class _Host:
                     tokens = self._session.count(question.text) if self._session is not None else None
                 except DFlashChatError:  # no text; who asks it hears so
                     tokens = None
+                except Exception:  # this thread must go on: the next question is answered
+                    traceback.print_exc()
+                    tokens = None
             self._emit(Counted(tokens, question.tag))
 
     def _carry_out(self, request: Request, cancel: threading.Event) -> None:

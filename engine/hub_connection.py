@@ -7,6 +7,7 @@ knows nothing of models and files.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import threading
@@ -41,12 +42,23 @@ _endpoints: set[tuple[str, str, int]] = set()  # origins that a token may go to
 _installing = threading.Lock()
 _installed = False
 
+# Their logs hold the addresses that a Hub signs for one user: whoever reads such a one may fetch what is private.
+for _library in ("httpx2", "httpcore2"):
+    logging.getLogger(_library).setLevel(logging.WARNING)
+
 
 def endpoint_of(given: str | None = None) -> str:
     """The Hub to talk to: the given one, else HF_ENDPOINT, else the public one; without a slash at its end."""
     endpoint = (given or os.environ.get("HF_ENDPOINT") or constants.ENDPOINT).strip().rstrip("/")
-    parts = urlsplit(endpoint)
-    if parts.scheme not in _PORTS or not parts.hostname:
+    if "@" in endpoint:  # sentences and links name the endpoint
+        raise HubError(
+            "HF_ENDPOINT is an address with a user's name or password in it; give it without, and a token instead."
+        )
+    try:
+        scheme, host, _port = origin(endpoint)
+    except ValueError:
+        scheme = host = ""
+    if scheme not in _PORTS or not host:
         raise HubError(
             f"HF_ENDPOINT is {endpoint!r}, which is no web address; give one such as https://huggingface.co."
         )
@@ -64,6 +76,7 @@ def connect(endpoint: str) -> None:
 
 
 def origin(url: str) -> tuple[str, str, int]:
+    """Raises ValueError for what is no address."""
     parts = urlsplit(url)
     return parts.scheme, (parts.hostname or "").lower(), parts.port or _PORTS.get(parts.scheme, 0)
 

@@ -125,8 +125,10 @@ def remove_model(model: LocalModel, cache: HubCache | None = None) -> int:
         if model.origin is Origin.DOWNLOADED:
             return sum((cache or HubCache()).remove(part) for part in _parts(path))
         if model.origin is Origin.FOLDER:
-            freed = path.stat().st_size
-            path.unlink()
+            freed = 0
+            for part in _parts(path):
+                freed += part.stat().st_size
+                part.unlink()
             return freed
     except OSError as error:
         raise SettingsError(f"{path} cannot be removed ({error.strerror or error}); remove it by hand.") from error

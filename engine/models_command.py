@@ -203,9 +203,12 @@ def _convert(folder: Path, given: argparse.Namespace) -> Path:
 
 
 def _remove(given: argparse.Namespace) -> int:
+    from engine.errors import SettingsError
     from engine.library import remove_model
 
     found = _named(given.what)
+    if len(found) > 1 and any((model.repository or "").lower() != given.what.lower() for model in found):
+        raise SettingsError(_which_of(given.what, found))
     freed = 0
     for model in found:
         freed += remove_model(model)
@@ -215,6 +218,11 @@ def _remove(given: argparse.Namespace) -> int:
     else:
         print(f"{size_of(freed)} have become free.")
     return 0
+
+
+def _which_of(name: str, models: Sequence[LocalModel]) -> str:
+    paths = ", ".join(model.path for model in models)
+    return f"Several models are called {name}; say which by its path: {paths}."
 
 
 def _verify(given: argparse.Namespace) -> int:

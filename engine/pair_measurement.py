@@ -45,7 +45,6 @@ def measure(
     drafts: dict[int, list[float]] = {}
 
     def timed(rows: int) -> float:
-        nonlocal start
         tokens = [(7919 * (start + row)) % target.vocabulary.size for row in range(rows)]
         at = time.perf_counter()
         result = target.evaluate([(0, tokens)])

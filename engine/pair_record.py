@@ -52,7 +52,7 @@ class PairRecord:
             record = cls(verify, draft, drafter.config.block_size)
             record.greedy.learn(found["greedy"])
             record.drawn.learn(found["drawn"])
-        except (OSError, AttributeError, KeyError, TypeError, ValueError):
+        except (OSError, AttributeError, KeyError, OverflowError, TypeError, ValueError):
             return None
         return record
 

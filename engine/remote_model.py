@@ -138,7 +138,10 @@ def parse_repository(text: str) -> tuple[str, str | None]:
     """
     given = text.strip()
     if "://" in given:
-        given = urlsplit(given).path
+        try:
+            given = urlsplit(given).path
+        except ValueError:  # no address, as with half of a bracket
+            given = ""
     elif given.lower().startswith(("huggingface.co/", "hf.co/")):
         given = given.split("/", 1)[1]
     given = given.strip("/")

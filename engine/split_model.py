@@ -46,6 +46,14 @@ def is_later_part(name: str) -> bool:
     return found is not None and int(found[2]) > 1
 
 
+def require_one_file(header: Header, to: str) -> None:
+    """Where the data are read, not the header alone: each part has its own. Raises ModelFileError."""
+    if header.metadata.get("split.count", 1) != 1:
+        raise ModelFileError(
+            f"{header.file_name} is split into parts; {to} it, join them first, with 'llama-gguf-split --merge'."
+        )
+
+
 def join_parts(parts: Sequence[Header]) -> Header:
     """The header of the whole, from those of all its parts in their order. Raises ModelFileError."""
     first = parts[0]

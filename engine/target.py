@@ -146,7 +146,7 @@ class Target:
         cancel: threading.Event | None,
     ) -> Any:
         params = libllama.llama_model_default_params()
-        params.n_gpu_layers = gpu_layers
+        params.n_gpu_layers = min(gpu_layers, 1 << 20)  # a larger number would wrap; all are fewer
         if device is not None:
             chosen = device_handle(device)
             on_cpu = ggml.dev_type(chosen) == ggml.DEVICE_CPU

@@ -169,6 +169,8 @@ class ScriptedSession:
         return Tokens((number,), (0,), piece, (piece.encode(),), likeliest)
 
     def count(self, text: str) -> int:
+        if text == "raise":
+            raise RuntimeError("a bug while counting")
         return len(text.split())
 
     def _words(self, word: str, rest: str) -> Sequence[str]:

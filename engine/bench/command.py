@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import threading
 import time
@@ -63,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     conditions.add_argument("--temperature", type=_temperatures, metavar="LIST", help="(default: 0,0.8; quick: 0)")
     conditions.add_argument("--max-tokens", type=_count, metavar="N", help="of an answer (default: 128; quick: 48)")
     conditions.add_argument("--runs", type=_count, metavar="R", help="(default: 3; quick: 2)")
-    conditions.add_argument("--threads", type=_count, metavar="N", help="CPU threads (default: physical cores)")
+    conditions.add_argument("--threads", type=_threads, metavar="N", help="CPU threads (default: physical cores)")
     conditions.add_argument("--context", type=_count, default=1024, metavar="N", help="tokens (default: %(default)s)")
     usual = LoadSettings()
     conditions.add_argument("--device", metavar="NAME", help="where layers go, such as CPU or CUDA0 (default: chosen)")
@@ -269,6 +270,13 @@ def _sweeps(text: str) -> tuple[str, ...]:
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a whole number of at least 1")
+    return int(text)
+
+
+def _threads(text: str) -> int:
+    most = 4 * (os.cpu_count() or 1)  # far more than help; ggml starts as many as it is told
+    if not text.isdecimal() or not 1 <= int(text) <= most:
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number from 1 to {most}")
     return int(text)
 
 

@@ -149,7 +149,7 @@ def read(path: Path) -> Results:
     file = path / FILE if path.is_dir() else path
     try:
         return from_json(json.loads(file.read_text("utf-8")))
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelFileError(
             f"{file} is not a benchmark's results ({error}); give the {FILE} of a report's folder."
         ) from error

@@ -1,42 +1,27 @@
 """Writes a trained drafter as a GGUF file of llama.cpp's `dflash` architecture, quantised by ggml itself.
 
-Needs `gguf` and NumPy, no PyTorch. Knows nothing of how the weights came to be.
+NumPy only, no PyTorch. Knows nothing of how the weights came to be.
 """
 
 from __future__ import annotations
 
-import ctypes
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import gguf
 import numpy as np
 from numpy.typing import NDArray
 
-from engine import ggml
+from engine.convert import TYPE_IDS, passed_on, quantised
 from engine.drafter_config import DrafterConfig
 from engine.events import Mode
-from engine.gguf_file import Header, StringArray
+from engine.gguf_file import Header
+from engine.gguf_writer import NewTensor, write_gguf
+from engine.tensor_types import TENSOR_TYPES
 
 Array = NDArray[np.float32]
 TABLES = ("selector_predecessor.weight", "selector_successor.weight")
-
-
-def quantised(matrix: Array, type_: gguf.GGMLQuantizationType) -> NDArray[np.generic]:
-    """matrix [rows, columns] in a ggml type: bytes [rows, bytes of a row], or float arrays for F32 and F16."""
-    if type_ == gguf.GGMLQuantizationType.F32:
-        return matrix
-    if type_ == gguf.GGMLQuantizationType.F16:
-        return matrix.astype(np.float16)
-    rows, columns = matrix.shape
-    block, size = gguf.GGML_QUANT_SIZES[type_]
-    source = np.ascontiguousarray(matrix, np.float32)
-    out = np.empty((rows, columns // block * size), np.uint8)
-    floats = source.ctypes.data_as(ctypes.POINTER(ctypes.c_float))
-    ggml.quantize_chunk(int(type_), floats, out.ctypes.data, 0, rows, columns, None)
-    return out
 
 
 def spread(table: Array, rows: NDArray[np.int64], vocabulary: int) -> Array:
@@ -63,32 +48,31 @@ def write_drafter(
     `matrices`, `tables`: ggml types of what is multiplied and of the codebooks, where their rows allow. `notes`: more
     metadata keys (licence, data, budget).
     """
-    part = path.with_suffix(".part")
-    writer = gguf.GGUFWriter(part, "dflash")
-    for key, value in (_settings(config) | _tokenizer(target) | dict(notes)).items():
-        _add(writer, key, value)
-    writer.add_uint32("tokenizer.ggml.mask_token_id", config.mask_token)
+    metadata: dict[str, Any] = {"general.architecture": "dflash", **_settings(config), **passed_on(target)}
+    metadata |= {"tokenizer.ggml.mask_token_id": config.mask_token, **notes}
     everything = dict(weights)
+    tensors: list[NewTensor] = []
     if head is not None and vocabulary is not None:
         everything["output.weight"] = head
-        writer.add_tensor("d2t", vocabulary.astype(np.int64))
+        tensors.append(_tensor("d2t", vocabulary.astype(np.int64), "I64"))
     for name, array in everything.items():
         if name in TABLES and vocabulary is not None:
             array = spread(array, vocabulary, config.vocabulary)
-        type_ = gguf.GGMLQuantizationType[tables if name in TABLES else matrices]
-        block, _ = gguf.GGML_QUANT_SIZES[type_]
-        if array.ndim == 2 and array.shape[1] % block:
-            type_ = gguf.GGMLQuantizationType.F16
-        if array.ndim == 2:
-            writer.add_tensor(name, quantised(array, type_), raw_dtype=type_)
-        else:
-            writer.add_tensor(name, np.ascontiguousarray(array, np.float32))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+        kind = tables if name in TABLES else matrices
+        if array.ndim != 2:
+            kind = "F32"
+        elif array.shape[1] % TENSOR_TYPES[TYPE_IDS[kind]].block:
+            kind = "F16"
+        tensors.append(_tensor(name, np.ascontiguousarray(array, np.float32), kind))
+    part = path.with_suffix(".part")
+    write_gguf(part, metadata, tensors)
     os.replace(part, path)
     return path
+
+
+def _tensor(name: str, array: NDArray[Any], kind: str) -> NewTensor:
+    """Quantised when it is written, so that only one is in memory twice."""
+    return NewTensor(name, array.shape, TYPE_IDS[kind], lambda: [array if kind == "I64" else quantised(array, kind)])
 
 
 def _settings(config: DrafterConfig) -> dict[str, Any]:
@@ -105,7 +89,7 @@ def _settings(config: DrafterConfig) -> dict[str, Any]:
         "dflash.rope.freq_base": config.rope.freq_base,
         "dflash.vocab_size": config.vocabulary,
         "dflash.block_size": config.block_size,
-        "dflash.target_layers": list(config.target_layers),
+        "dflash.target_layers": np.array(config.target_layers, np.int32),
     }
     if config.version is Mode.DFLASH2:
         settings |= {
@@ -115,27 +99,3 @@ def _settings(config: DrafterConfig) -> dict[str, Any]:
             "dflash.selector_top_k": config.selector_top_k,
         }
     return settings
-
-
-def _tokenizer(target: Header) -> dict[str, Any]:
-    keys: dict[str, Any] = {}
-    for key, value in target.metadata.items():
-        if key.startswith("tokenizer.") and "chat_template" not in key and key != "tokenizer.ggml.mask_token_id":
-            if isinstance(value, StringArray):
-                keys[key] = list(value)
-            else:
-                keys[key] = value.tolist() if isinstance(value, np.ndarray) else value
-    return keys
-
-
-def _add(writer: gguf.GGUFWriter, key: str, value: Any) -> None:
-    if isinstance(value, bool):
-        writer.add_bool(key, value)
-    elif isinstance(value, int):
-        writer.add_uint32(key, value)
-    elif isinstance(value, float):
-        writer.add_float32(key, value)
-    elif isinstance(value, str):
-        writer.add_string(key, value)
-    elif value:
-        writer.add_array(key, value)

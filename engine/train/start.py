@@ -17,6 +17,7 @@ from engine.drafter_config import DrafterConfig, Rope, target_vocabulary
 from engine.errors import ModelFileError
 from engine.events import Mode
 from engine.gguf_file import Header
+from engine.split_model import require_one_file
 
 Array = NDArray[np.float32]
 CONV_KERNEL, CONV_GROUP = 2, 16
@@ -48,6 +49,7 @@ class TargetWeights:
     """The target's matrices, dequantised one at a time."""
 
     def __init__(self, header: Header) -> None:
+        require_one_file(header, "to start a drafter from")
         self.header = header
         self._data = np.memmap(header.path, np.uint8, mode="r")
 

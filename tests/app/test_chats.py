@@ -172,7 +172,7 @@ def test_deleting_and_taking_it_back(chat: Chat, open_at: OpenAt, tmp_path: Path
     again.wait_for(lambda: again.titles == ["say two"])
 
 
-def test_what_was_typed_stays_with_its_conversation(chat: Chat, tmp_path: Path) -> None:
+def test_what_was_typed_stays_with_its_conversation(chat: Chat, open_at: OpenAt, tmp_path: Path) -> None:
     box, files = chat.window.composer.input, chat.window.composer.files
     chat.ask_and_wait("say one")
     (tmp_path / "notes.txt").write_text("some notes")
@@ -195,6 +195,13 @@ def test_what_was_typed_stays_with_its_conversation(chat: Chat, tmp_path: Path) 
     assert box.text() == "half a thought"
     chat.open("say two")
     assert box.text() == ""
+    box.setPlainText("안녕")
+    chat.window.close()
+    again = open_at(tmp_path)
+    again.wait_for(lambda: again.questions == ["say two"])
+    assert again.window.composer.input.text() == "안녕"
+    again.open("say one")
+    assert again.window.composer.input.text() == "half a thought"
 
 
 def test_the_last_conversation_and_one_that_waits_are_deleted_and_taken_back(chat: Chat) -> None:

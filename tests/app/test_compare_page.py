@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -125,6 +125,15 @@ def test_a_mode_without_a_drafter_says_why_and_the_chat_comes_first(qtbot: QtBot
         assert "No DFlash 2 drafter" in page.columns[Mode.DFLASH2].ratio.text()
     finally:
         control.close()
+
+
+def test_an_error_that_nobody_foresaw_ends_the_comparison(qtbot: QtBot, tiny: LoadSettings) -> None:
+    strange = replace(tiny, drafters={Mode.DFLASH: 3})  # type: ignore[dict-item]
+    control = CompareControl(lambda: (strange, None))
+    with qtbot.waitSignal(control.changed, timeout=WAIT_MS, check_params_cb=lambda: control.state.phase is Phase.IDLE):
+        control.ask("1", 4)
+    assert "TypeError" in control.state.trouble and "report it" in control.state.trouble
+    control.close()
 
 
 def test_the_text_shown_of_several_at_once_is_of_one_question() -> None:

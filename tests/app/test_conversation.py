@@ -19,7 +19,7 @@ from engine.events import (
     StopReason,
     Tokens,
 )
-from engine.host import Ask, Cancel, Continue, Load, Request, Restore, Rewind
+from engine.host import Ask, Cancel, Continue, ListDevices, Load, Request, Restore, Rewind, Unload
 from tests.scripted_session import MEMORY, MISSING, ScriptedSession
 
 SESSION = ScriptedSession(LoadSettings())
@@ -145,6 +145,25 @@ def test_a_refused_question_stays_with_the_reason() -> None:
     assert state.phase is Phase.READY and state.trouble is None and not state.jobs
     state.ask("shorter")
     assert [type(request) for request in begin(state)] == [Ask]  # it never was a turn of the engine's
+
+
+def test_the_button_that_restarts_stays_whatever_else_goes_wrong() -> None:
+    state = ready()
+    state.engine_stopped("Killed.")
+    state.fail(ListDevices(), Failed("EngineStopped", "No device answers."))
+    assert state.banner is not None and state.banner.remedy == "Restart"
+    state.load()
+    assert state.banner is not None and state.banner.sentence == "No device answers."
+
+
+def test_another_load_behind_an_unload_is_not_called_off() -> None:
+    state = ready()
+    state.unload()
+    state.load()
+    state.done(Unload(), True)
+    assert state.phase is Phase.LOADING and state.banner is None
+    state.apply(LOADED)
+    assert state.phase is Phase.READY and state.banner is None
 
 
 def test_a_load_that_fails_can_be_tried_again() -> None:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl, SignalInstance
-from PySide6.QtGui import QDropEvent
-from PySide6.QtWidgets import QMessageBox
+from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl, SignalInstance
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtWidgets import QApplication, QMessageBox
 
 from app.convert_dialog import ConvertDialog
 from app.download_view import ConversionRow
@@ -376,6 +376,22 @@ def test_what_came_with_the_program_cannot_be_removed_and_loads_as_itself(
     card.load_button.click()
     assert here.window.preferences.settings.target is None
     here.screen.until_ready()
+
+
+def test_a_model_that_is_dropped_on_the_chat_is_imported(open_desk: OpenDesk, counting: Path) -> None:
+    here = open_desk()
+    (counting.parent / "notes.txt").write_text("some notes")
+    mime = QMimeData()
+    mime.setUrls([QUrl.fromLocalFile(str(counting)), QUrl.fromLocalFile(str(counting.parent / "notes.txt"))])
+    chat = here.window.views.currentWidget()
+    assert chat is not None and chat.acceptDrops()
+    how = (Qt.DropAction.CopyAction, mime, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier)
+    QApplication.sendEvent(chat, QDragEnterEvent(QPoint(9, 9), *how))
+    QApplication.sendEvent(chat, QDropEvent(QPointF(9, 9), *how))
+    assert [file.name for file in here.window.composer.files.files] == ["notes.txt"]
+    assert not here.window.composer.refused.isVisible()
+    assert here.window.views.currentWidget() is here.desk.page
+    here.until(here.work.shelf_changed, lambda: str(counting) in here.desk.page.shelf.cards)
 
 
 def test_the_model_in_use_can_be_unloaded_and_loaded_again(open_desk: OpenDesk, counting: Path) -> None:

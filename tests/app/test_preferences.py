@@ -48,7 +48,9 @@ def test_another_language_at_once_and_nothing_typed_is_lost(scripted: Screen) ->
     window.preferences.open(2)
     dialog = window.preferences.dialog
     assert dialog is not None and dialog.windowTitle() == "Settings"
+    window.resize(theme.px(900), theme.px(700))  # the panel has given way
     window.preferences.change(language="ko")
+    assert window.panel.isHidden() and not window.sidebar.isHidden()
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
     assert not isValid(old)  # what is no longer shown is no longer there
     assert window.composer.input.text() == "half a thought"

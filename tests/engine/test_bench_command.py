@@ -65,6 +65,7 @@ def test_a_report_is_made_and_not_made_twice(tiny_models: TinyModels, tmp_path: 
         (("--sweep", "everything"), "everything is not none, all or a list of"),
         (("--suite", "riddles"), "There are no questions called riddles"),
         (("--kinds", "verse"), "There are no questions of the kind verse"),
+        (("--threads", "9999999"), "9999999 is not a whole number from 1 to"),
         (("--beside", "nowhere.json"), "nowhere.json is not a benchmark's results"),
     ],
 )

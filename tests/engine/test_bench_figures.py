@@ -163,9 +163,10 @@ def test_raw_numbers_are_written_and_read_whole(tmp_path: Path) -> None:
     assert from_json(json.loads(json.dumps(to_json(whole)))).fingerprint == whole.fingerprint
     assert whole.has(next(p for p in whole.plan.parts() if p.variant.mode is TWO))
     assert not any(whole.has(p) for p in whole.plan.parts() if p.variant.name != "DFlash 2")
-    (tmp_path / "other.json").write_text('{"format": 99}')
-    with pytest.raises(ModelFileError, match="not a benchmark"):
-        read(tmp_path / "other.json")
+    for text in ('{"format": 99}', "[]", '{"format": 1, "parts": [3]}'):
+        (tmp_path / "other.json").write_text(text)
+        with pytest.raises(ModelFileError, match="not a benchmark"):
+            read(tmp_path / "other.json")
 
 
 def test_the_modes_take_turns_and_begin_in_turn() -> None:

@@ -206,7 +206,19 @@ CONFIGS: dict[str, tuple[dict[str, Any], str]] = {
     "another shape": ({"intermediate_size": 161}, "ffn_gate"),
     "a layer too deep": ({"dflash_config": {"target_layer_ids": [0, 2, 7]}}, "listens at layer 8"),
     "an activation": ({"hidden_act": "relu"}, "'relu'"),
-}
+    "too many layers": ({"num_hidden_layers": 10**12}, "num_hidden_layers"),
+    "too long": ({"max_position_embeddings": 10**30}, "max_position_embeddings"),
+    "too large a number": ({"rms_norm_eps": 10**400}, "rms_norm_eps"),
+    "a layer beyond all": ({"dflash_config": {"target_layer_ids": [10**20]}}, "target_layer_ids"),
+    "shrunk positions": ({"rope_parameters": {"rope_theta": 1e4, "rope_type": "yarn", "factor": -1}}, "above 0"),
+    "bounds that are one": (
+        {"rope_parameters": {
+            "rope_theta": 1e4, "rope_type": "llama3", "factor": 8, "low_freq_factor": 4, "high_freq_factor": 4,
+            "original_max_position_embeddings": 8192,
+        }},
+        "two bounds that rise",
+    ),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CONFIGS)

@@ -118,12 +118,27 @@ def test_what_is_cancelled_stays_so_when_the_program_ends_at_once(
     assert thread is not None
     with queue._changed:  # so that the transfer cannot end before the program does
         queue.cancel(id)
-        thread.join = lambda: queue.wait(id, 30)  # type: ignore[assignment]
+        thread.join = lambda timeout=None: queue.wait(id, 30)  # type: ignore
         queue.close()
     threading.Thread.join(thread, 30)
     now = queue.get(id)
     assert now is not None and now.state is State.CANCELLED
     assert watched(record=record).queue.downloads() == ()
+
+
+def test_of_what_was_removed_no_more_is_told(
+    hub_server: HubServer, hub: Hub, file: RemoteFile, watched: Callable[..., Watched]
+) -> None:
+    one = watched()
+    hub_server.trouble.pauses = [200_000]
+    id = one.queue.add(model_of(hub))
+    assert hub_server.paused.wait(30)
+    with one.queue._changed:  # so that the transfer has not ended yet
+        one.queue.cancel(id, discarded=True)
+        one.queue.remove(id)
+        told = len(one.told)
+    one.queue.close()
+    assert len(one.told) == told and not hub.cache.part(file).exists()
 
 
 def test_cancelled_it_goes_on_another_time_unless_discarded(

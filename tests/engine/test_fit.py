@@ -188,7 +188,7 @@ def test_the_advice_fits_and_nothing_longer_does() -> None:
 
 
 def test_too_little_for_any_context_asks_for_a_smaller_quantisation() -> None:
-    fit = judged(20)
+    fit = judged(15)
     assert fit.longest_context is None and fit.quantisation is not None
     name, size = fit.quantisation
     assert size < fit.need.target_weights and f"in {name}" in fit.sentence

@@ -221,6 +221,8 @@ def test_tokens_are_counted_while_an_answer_runs(client: EngineClient) -> None:
     client.send(Count("a b c", "before"))
     assert receive(client) == Counted(None, "before"), "no model is loaded yet"
     carry_out(client, Load())
+    client.send(Count("raise", "a bug"))
+    assert receive(client) == Counted(None, "a bug"), "whatever happens, it is answered"
     client.send(Ask("endless-prompt"))
     assert receive(client) == PromptProgress(1, 1000)
     client.send(Count("a b c", "meanwhile"))

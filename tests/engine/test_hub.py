@@ -97,7 +97,18 @@ def test_what_a_user_may_type_for_a_repository() -> None:
         ("http://localhost:8080/a/b/resolve/main/d/x.gguf?download=true", ("a/b", "d/x.gguf")),
     ):
         assert parse_repository(text) == meant
-    for text in ("", "b", "a/..", "../etc", "a/b--c", "-a/b", "a b/c", "a/b.git", "https://huggingface.co"):
+    for text in (
+        "",
+        "b",
+        "a/..",
+        "../etc",
+        "a/b--c",
+        "-a/b",
+        "a b/c",
+        "a/b.git",
+        "https://huggingface.co",
+        "http://[a/b",
+    ):
         with pytest.raises(HubError, match="names no repository"):
             parse_repository(text)
 
@@ -189,9 +200,12 @@ def test_what_is_no_hub_at_all(hub_server: HubServer, tmp_path: Path) -> None:
     elsewhere = Hub(hub_server.second_url, tmp_path)
     with pytest.raises(HubError):
         elsewhere.search("x")
-    for endpoint in ("nonsense", "ftp://x", "http://"):
+    for endpoint in ("nonsense", "ftp://x", "http://", "http://x:y", "http://x:99999", "http://[::1"):
         with pytest.raises(HubError, match="no web address"):
             Hub(endpoint)
+    with pytest.raises(HubError, match="a user's name or password in it") as caught:
+        Hub("https://me:secret@hub.example")
+    assert "secret" not in str(caught.value)
 
 
 # --- the token --------------------------------------------------------------------------------------------------------
@@ -209,6 +223,7 @@ def test_the_token_goes_to_the_endpoint_alone_and_into_no_log(
     assert sent == {"hub": f"Bearer {TOKEN}", "second": None}
     hub_server.tokens.clear()
     assert TOKEN not in str(refusal(hub)) and TOKEN not in caplog.text
+    assert hub_server.second_url not in caplog.text, "nor the address that was signed for its owner"
 
 
 def test_even_a_hub_that_sends_its_own_client_away_does_not_pass_the_token_on(

@@ -22,6 +22,7 @@ from engine.hub import Hub
 from engine.known_pairs import KnownPair, catalogue, known_drafters
 from engine.remote_model import RemoteModel
 from tests.drafter_files import Vocabulary, write_drafter, write_target
+from tests.engine.test_split_model import split
 from tests.fixture_files import FOLDER
 from tests.hub_server import HubFile, HubServer
 
@@ -365,6 +366,27 @@ def test_pull_list_verify_info_and_remove(
     assert models("remove", "a/drafter-GGUF")[0] == 0 and not content.exists() and not path.exists()
     assert models("remove", "Tiny 1B")[0] == 0 and target_path.exists()
     assert models("remove", "Tiny 1B")[0] == 2
+
+
+def test_of_several_with_one_name_none_is_removed(models: Command, target_path: Path, tmp_path: Path) -> None:
+    copies = [tmp_path / name for name in ("a.gguf", "b.gguf")]
+    for copy in copies:
+        copy.write_bytes(target_path.read_bytes() + bytes(copy == copies[1]))  # another file, and of the same name
+        models("import", copy)
+    status, out, err = models("remove", "Tiny 1B")
+    assert (status, out) == (2, "") and all(str(copy) in err for copy in copies)
+    assert models("remove", copies[0])[0] == 0 and models("remove", "Tiny 1B")[0] == 0
+
+
+def test_a_split_model_of_the_own_folder_goes_as_a_whole(models: Command, target_path: Path) -> None:
+    from engine import catalog
+
+    folder = catalog.user_drafter_folder()
+    folder.mkdir(parents=True)
+    parts = split(target_path, folder, 20)
+    assert len(parts) > 1
+    status, out, _ = models("remove", parts[0], "--json")
+    assert status == 0 and json.loads(out)["freed_bytes"] > 0 and not list(folder.iterdir())
 
 
 def test_a_downloaded_drafter_is_found_without_being_asked_for(

@@ -85,7 +85,8 @@ def test_answers_are_the_targets_own(hybrid: Path, drafter: Path, draft_length: 
         assert drafted.token_ids == plain.token_ids and len(plain.token_ids) > 8
         assert session._target.tokens() is held, "the context is the one that was loaded"
         if draft_length:
-            assert 0 < drafted.statistics.acceptance_rate < 1
+            rate = drafted.statistics.acceptance_rate
+            assert rate is not None and 0 < rate < 1
 
 
 def test_a_drafter_that_is_found_later_gets_its_states(hybrid: Path, drafter: Path) -> None:

@@ -10,13 +10,16 @@ import numpy as np
 import pytest
 
 from engine.catalog import gguf_files, modes_for
+from engine.convert import convert
 from engine.errors import ModelFileError
 from engine.file_kind import require_drafter
 from engine.gguf_file import read_header
 from engine.hub import Hub
+from engine.train.start import TargetWeights
 from tests import tiny_chat
 from tests.fixture_files import FOLDER
 from tests.hub_server import HubServer
+from tests.safetensors_files import hf_folder, target_of
 
 if TYPE_CHECKING:
     from tests.engine.conftest import TinyModels
@@ -87,6 +90,16 @@ def test_on_a_hub_it_is_one_model_with_one_header(
     assert header.tensors.keys() == read_header(tiny_models.wandering).tensors.keys()
     assert header.file_bytes == model.size and told == sorted(told)
     assert hub_server.content_bytes() == told[-1] < model.size / 3
+
+
+def test_what_reads_the_data_refuses_parts(tmp_path: Path) -> None:
+    """Each tensor's offset is of its own part's file."""
+    whole = target_of("dflash2", tmp_path / "whole.gguf")
+    parts = split(whole, tmp_path, 1)
+    with pytest.raises(ModelFileError, match="is split into parts; to copy embeddings from it, join them first"):
+        convert(hf_folder("dflash2"), parts[0], tmp_path / "d.gguf", with_embeddings=True)
+    with pytest.raises(ModelFileError, match="to start a drafter from it, join them first"):
+        TargetWeights(read_header(parts[0]))
 
 
 def test_a_split_drafter_is_refused_and_its_parts_are_no_drafters(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from engine.convert import quantised
 from engine.drafter import Drafter
 from engine.drafter_config import DrafterConfig, check_pair
 from engine.drafter_weights import SharedTensors
@@ -16,7 +17,7 @@ from engine.events import Mode
 from engine.gguf_file import Header, read_header
 from engine.graph import Device
 from engine.target import Target
-from engine.train.export import quantised, spread, write_drafter
+from engine.train.export import spread, write_drafter
 from engine.train.recipe import mask_token
 from engine.train.start import Design, TargetWeights, draft_vocabulary, drafter_config, initial_weights
 from tests.libllama_dflash import LibllamaDrafter
@@ -100,7 +101,7 @@ def test_quantising_keeps_the_numbers_and_codebooks_get_a_row_for_every_token() 
     matrix = np.random.default_rng(0).standard_normal((6, 64)).astype(np.float32)
     for name, error in (("Q8_0", 0.02), ("Q4_0", 0.35), ("IQ4_NL", 0.35), ("F16", 0.002), ("F32", 0)):
         type_ = gguf.GGMLQuantizationType[name]
-        back = gguf.quants.dequantize(quantised(matrix, type_), type_)
+        back = gguf.quants.dequantize(quantised(matrix, type_.name), type_)
         assert abs(back - matrix).max() <= error
     whole = spread(matrix, np.array([0, 3, 4, 7, 8, 9]), 12)
     assert whole.shape == (12, 64)
