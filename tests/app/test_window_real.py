@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from dataclasses import replace
+from pathlib import Path
 
 import psutil
 import pytest
@@ -64,6 +65,7 @@ def test_a_conversation_through_all_three_modes(real: Screen) -> None:
         (Mode.DFLASH2, "And of Spain?"),
     ):
         window.modes.buttons[mode].click()
+        window.state.options = replace(window.state.options, draft_length=3)  # whether it pays or not
         real.ask_and_wait(question)
         statistics = window.state.statistics
         assert statistics is not None and statistics.mode is mode
@@ -180,13 +182,17 @@ def test_closing_the_window_during_an_answer_leaves_no_process(real: Screen) -> 
     assert not process.is_running() and real.window.engine.isFinished()
 
 
-def test_without_drafters_the_window_says_what_is_missing(open_window: OpenWindow, with_drafters: LoadSettings) -> None:
+def test_the_bundled_drafters_are_found_without_being_asked_for(
+    open_window: OpenWindow, with_drafters: LoadSettings
+) -> None:
     screen = open_window(replace(with_drafters, drafters={}, context=256))
     screen.until_ready()
     window = screen.window
-    reasons = {info.mode: info.reason for info in window.state.modes}
-    for mode in (Mode.DFLASH, Mode.DFLASH2):
-        if (reason := reasons[mode]) is not None:  # the program may come to ship its own
-            assert not window.modes.buttons[mode].isEnabled() and reason in window.modes.buttons[mode].toolTip()
+    for info in window.state.modes:
+        assert info.reason is None and window.modes.buttons[info.mode].property("available")
+    assert [info.drafter and Path(info.drafter).name for info in window.state.modes] == [
+        None, "smollm2-135m-dflash.gguf", "smollm2-135m-dflash2.gguf",
+    ]  # fmt: skip
     screen.ask_and_wait("What is the capital of France?")
     assert screen.answer.strip()
+    assert window.state.statistics and window.state.statistics.drafter == "smollm2-135m-dflash2.gguf"

@@ -82,15 +82,15 @@ def test_json_is_one_object_with_every_figure(
     command: Command, target_file: Path, drafter_dir: DrafterFiles, mode: Mode
 ) -> None:
     drafter = {Mode.BASELINE: None, Mode.DFLASH: drafter_dir.random_v1, Mode.DFLASH2: drafter_dir.random_v2}[mode]
-    given = ("--mode", "baseline") if drafter is None else ("--drafter", drafter)
+    given = ("--mode", "baseline") if drafter is None else ("--drafter", drafter, "--draft-length", "3")
     said = command("run", "Write a haiku about rain.", "--json", *given, *SHORT)
     assert said.status == 0
     found = json.loads(said.out)
     assert list(found) == [
         "text", "token_ids", "mode", "target", "drafter", "prompt_tokens", "output_tokens", "tokens_per_second",
         "prompt_tokens_per_second", "time_to_first_token_s", "tokens_per_target_pass", "acceptance_length",
-        "acceptance_rate", "acceptance_by_position", "verification_passes", "draft_ms", "verify_ms", "memory",
-        "stop_reason",
+        "acceptance_rate", "acceptance_by_position", "verification_passes", "plain_tokens_per_second", "speed_up",
+        "draft_length", "decision", "draft_ms", "verify_ms", "memory", "stop_reason",
     ]  # fmt: skip
     assert found["mode"] == mode.value and found["target"] == target_file.name
     assert found["drafter"] == (None if drafter is None else drafter.name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -64,7 +65,10 @@ def test_confidence_becomes_the_chance_that_was_seen() -> None:
     assert kept.chances([0.3, 0.9]) == acceptance.chances([0.3, 0.9])
 
 
-def test_a_pair_is_measured_once_and_remembered(tiny_models: TinyModels, device: Device) -> None:
+def test_a_pair_is_measured_once_and_remembered(
+    tiny_models: TinyModels, device: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DFLASH_CHAT_CACHE", str(tmp_path))  # with no pair that another test has measured
     with (
         closing(Target(read_header(tiny_models.wandering), context=128, threads=1)) as target,
         closing(

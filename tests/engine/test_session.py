@@ -27,7 +27,10 @@ DRAFTS = 7
 # --- opening ----------------------------------------------------------------------------------------------------------
 
 
-def test_opening_reports_progress_and_what_was_loaded(tiny_models: TinyModels) -> None:
+def test_opening_reports_progress_and_what_was_loaded(
+    tiny_models: TinyModels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DFLASH_CHAT_CACHE", str(tmp_path))  # with no pair that another test has measured
     events: list[Any] = []
     drafters = {Mode.DFLASH: str(tiny_models.wandering_v1), Mode.DFLASH2: str(tiny_models.counting_v2)}
     settings = LoadSettings(str(tiny_models.counting), drafters, context=512, threads=1)
