@@ -62,7 +62,7 @@ from engine.events import (
 )
 from engine.host import Cancel, Count, ListDevices, Request, Unload
 
-FRAME_MS = 33  # between two refreshes while an answer streams, or longer where a refresh takes long
+FRAME_MS = 100  # between two refreshes while an answer streams, or longer: on two cores each takes time from the engine
 NARROW = 788  # logical pixels: where the talk and the panel have less together, the panel gives way
 SIDEBAR_NEEDS = 760  # of the window's width; below it the sidebar gives way
 
