@@ -23,7 +23,7 @@ from engine.split_model import is_later_part
 
 DRAFTING_MODES = (Mode.DFLASH, Mode.DFLASH2)
 METHOD_NAMES = {Mode.BASELINE: "baseline", Mode.DFLASH: "DFlash", Mode.DFLASH2: "DFlash 2"}
-_KINDS = {Kind.DFLASH: Mode.DFLASH, Kind.DFLASH2: Mode.DFLASH2}
+MODE_OF = {Kind.DFLASH: Mode.DFLASH, Kind.DFLASH2: Mode.DFLASH2}
 
 
 def user_drafter_folder() -> Path:
@@ -109,9 +109,9 @@ def find_drafters(target: Header, folders: Iterable[str | Path] | None = None) -
                 unfit[mode].append(str(error))
             continue
         if reasons:
-            unfit[_KINDS[kind]].append(reasons[0])
+            unfit[MODE_OF[kind]].append(reasons[0])
         else:
-            fitting[_KINDS[kind]].append(str(path))
+            fitting[MODE_OF[kind]].append(str(path))
     return {mode: FoundDrafters(tuple(fitting[mode]), tuple(unfit[mode])) for mode in DRAFTING_MODES}
 
 
@@ -119,7 +119,7 @@ def drafter_mode(path: str | Path) -> Mode:
     """For which mode a drafter file is, by its own metadata. Raises `ModelFileError` when it is no DFlash drafter."""
     header = header_of(path)
     require_drafter(header)
-    return _KINDS[kind_of(header)]
+    return MODE_OF[kind_of(header)]
 
 
 def modes_for(
@@ -185,7 +185,7 @@ def require_target(header: Header) -> None:
     kind = kind_of(header)
     if kind is Kind.TARGET:
         return
-    if kind in _KINDS:
+    if kind in MODE_OF:
         remedy = "give it with --drafter and its target with --model"
     elif kind.is_drafter:
         remedy = "open the chat model that it was made for"

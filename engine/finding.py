@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.catalog import METHOD_NAMES
+from engine.catalog import METHOD_NAMES, MODE_OF
 from engine.drafter_config import DrafterConfig, check_pair, has_feature_tap, no_tap_sentence
 from engine.errors import Cancelled, HubError, ModelFileError
 from engine.events import Mode
@@ -74,7 +74,7 @@ def verdict(drafter: Header, target: Header) -> Verdict:
     """By the two headers. Raises nothing: a bad file is a reason."""
     try:
         require_drafter(drafter)
-        mode = Mode.DFLASH2 if kind_of(drafter) is Kind.DFLASH2 else Mode.DFLASH
+        mode = MODE_OF[kind_of(drafter)]
     except ModelFileError as error:
         return Verdict(False, None, (str(error),), str(error))
     reasons = tuple(check_pair(drafter, target))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from engine.catalog import drafter_folders, gguf_files, header_of
+from engine.catalog import MODE_OF, drafter_folders, gguf_files, header_of
 from engine.drafter_config import DrafterConfig, check_pair, target_vocabulary
 from engine.embedded import FILE as PACKAGED_FILE
 from engine.embedded import SHA256 as PACKAGED_SHA256
@@ -25,8 +25,6 @@ from engine.hub_cache import HubCache, content_is
 from engine.imports import add_import, imported_files, remove_import
 from engine.remote_model import RemoteFile
 from engine.split_model import is_later_part
-
-_MODES = {Kind.DFLASH: Mode.DFLASH, Kind.DFLASH2: Mode.DFLASH2}
 
 
 class Origin(str, Enum):
@@ -191,7 +189,7 @@ def _look(path: Path, origin: Origin, repository: str | None, size: int) -> Loca
         origin=origin,
         repository=repository,
         kind=kind,
-        mode=None if problem else _MODES.get(kind),
+        mode=None if problem else MODE_OF.get(kind),
         name=header.name,
         bytes=header.file_bytes,
         architecture=header.architecture or None,

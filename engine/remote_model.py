@@ -13,8 +13,8 @@ from pathlib import PurePosixPath
 from urllib.parse import urlsplit
 
 from engine.errors import HubError
+from engine.split_model import PART
 
-_SPLIT = re.compile(r"^(?P<stem>.+)-(?P<part>\d{5})-of-(?P<count>\d{5})\.gguf$", re.IGNORECASE)
 _REPOSITORY = re.compile(r"[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?", re.ASCII)
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)  # what Windows takes for devices
 _QUANTISATION = re.compile(
@@ -50,7 +50,7 @@ class RemoteModel:
     def name(self) -> str:
         """The file's name without its folder, and without the number of a part."""
         name = PurePosixPath(self.files[0].name).name
-        found = _SPLIT.match(name)
+        found = PART.fullmatch(name)
         return f"{found['stem']}.gguf" if found else name
 
     @property
@@ -102,7 +102,7 @@ def models_of(files: Iterable[RemoteFile]) -> tuple[RemoteModel, ...]:
     for file in files:
         if not file.name.lower().endswith(".gguf"):
             continue
-        found = _SPLIT.match(file.name)
+        found = PART.fullmatch(file.name)
         if found:
             parts.setdefault((found["stem"], int(found["count"])), {})[int(found["part"])] = file
         else:

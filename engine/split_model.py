@@ -14,18 +14,18 @@ from pathlib import Path
 from engine.errors import ModelFileError
 from engine.gguf_file import DOWNLOAD_AGAIN, Header, TensorInfo, read_part
 
-_PART = re.compile(r"(.+)-(\d{5})-of-(\d{5})(\.gguf)", re.IGNORECASE)
+PART = re.compile(r"(?P<stem>.+)-(?P<part>\d{5})-of-(?P<count>\d{5})(?P<end>\.gguf)", re.IGNORECASE)  # of a whole name
 
 
 def whole_header(first: Header) -> Header:
     """The header of the whole, from that of its first part and the files beside it. Raises ModelFileError, OSError."""
-    found = _PART.fullmatch(first.file_name)
-    if not found or (int(found[2]), int(found[3])) != (first.part + 1, first.parts):
+    found = PART.fullmatch(first.file_name)
+    if not found or (int(found["part"]), int(found["count"])) != (first.part + 1, first.parts):
         raise ModelFileError(
             f"{first.file_name} is one of {first.parts} parts of a split model, but is not called as such a part is; "
             "give the parts the names that they had."
         )
-    names = [f"{found[1]}-{number:05}-of-{first.parts:05}{found[4]}" for number in range(1, first.parts + 1)]
+    names = [f"{found['stem']}-{number:05}-of-{first.parts:05}{found['end']}" for number in range(1, first.parts + 1)]
     if first.part:
         raise ModelFileError(
             f"{first.file_name} is part {first.part + 1} of {first.parts} of a split model; open its first part, "
@@ -42,8 +42,8 @@ def whole_header(first: Header) -> Header:
 
 def is_later_part(name: str) -> bool:
     """Whether a file is called as a part that is not the first: it is no model by itself."""
-    found = _PART.fullmatch(name)
-    return found is not None and int(found[2]) > 1
+    found = PART.fullmatch(name)
+    return found is not None and int(found["part"]) > 1
 
 
 def require_one_file(header: Header, to: str) -> None:

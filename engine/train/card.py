@@ -16,6 +16,7 @@ from engine.events import Mode
 from engine.gguf_file import Header, read_header
 from engine.graph import Device
 from engine.pictures import Line, line_chart
+from engine.stats import MODE_NAMES
 from engine.target import Target
 from engine.train.evaluate import Answer, Question, acceptance_length, by_kind, by_position, ratio
 from engine.train.measurements import NO_CONVOLUTION, NO_SELECTOR, TEMPERATURES, Evaluation, Measurements
@@ -24,7 +25,6 @@ from engine.vocabulary import Message
 if TYPE_CHECKING:
     from engine.train.recipe import Run
 
-NAMES = {Mode.DFLASH: "DFlash", Mode.DFLASH2: "DFlash 2"}
 HELD_OUT, GIVEN = "held-out questions", "given questions"
 _CONTEXT = 1024
 _QUICK = 0.5  # hours: below it fewer and shorter answers are measured
@@ -124,7 +124,7 @@ def _head(header: Header, drafters: Mapping[Mode, Path]) -> str:
         taps = ", ".join(map(str, config.target_layers))
         rows = f"{config.draft_vocabulary or config.vocabulary} tokens"
         size = f"{path.stat().st_size / 1e6:.1f}"
-        lines.append(_row(f"`{path.name}`", NAMES[mode], size, config.layers, config.block_size, taps, rows, kind))
+        lines.append(_row(f"`{path.name}`", MODE_NAMES[mode], size, config.layers, config.block_size, taps, rows, kind))
         notes = _budget(drafter.metadata)
     return "\n".join([*lines, "", notes])
 
@@ -157,7 +157,7 @@ def _acceptance(
             lines = [f"### {name[0].upper()}{name[1:]}, temperature {temperature:g}", ""]
             both = len(modes) == 2
             lines.append(
-                _row("kind", "questions", *(NAMES[m] for m in modes), *(["DFlash 2 / DFlash"] if both else []))
+                _row("kind", "questions", *(MODE_NAMES[m] for m in modes), *(["DFlash 2 / DFlash"] if both else []))
             )
             lines.append(_row(*["---"] * (2 + len(modes) + both)))
             grouped = {m: by_kind(found[m]) for m in modes}
@@ -215,14 +215,14 @@ def _by_position(
             for answer in evaluation.answered(mode, path, name, questions, 0.0)
         ]
         accepted = by_position(answered, drafted)
-        curves[NAMES[mode]] = [(k + 1, value) for k, value in enumerate(accepted)]
+        curves[MODE_NAMES[mode]] = [(k + 1, value) for k, value in enumerate(accepted)]
         if len(lines) == 2:
             lines += [_row("", *range(1, drafted + 1)), _row(*["---"] * (drafted + 1))]
-        lines.append(_row(f"{NAMES[mode]}: drafts 1..k accepted", *_shares(accepted)))
+        lines.append(_row(f"{MODE_NAMES[mode]}: drafts 1..k accepted", *_shares(accepted)))
         if recorded:
             found = evaluation.accuracy(path, recorded)
-            lines.append(_row(f"{NAMES[mode]}: likeliest token right", *_shares(found.top_1)))
-            lines.append(_row(f"{NAMES[mode]}: among the candidates", *_shares(found.top_k)))
+            lines.append(_row(f"{MODE_NAMES[mode]}: likeliest token right", *_shares(found.top_1)))
+            lines.append(_row(f"{MODE_NAMES[mode]}: among the candidates", *_shares(found.top_k)))
     picture = out / "acceptance.svg"
     picture.write_text(
         line_chart(
@@ -253,15 +253,17 @@ def _speed(evaluation: Evaluation, drafters: Mapping[Mode, Path], sets: Mapping[
             header = _row("drafts in a pass", *(n for n in found if n))
             lines = ["## Speed", "", introduction, "", header, _row(*["---"] * len(found))]
         relative = [median(a / b for a, b in zip(values, found[0])) for n, values in found.items() if n]
-        lines.append(_row(f"{NAMES[mode]} (plain: {median(found[0]):.0f} tokens/s)", *(f"{x:.2f}" for x in relative)))
+        lines.append(
+            _row(f"{MODE_NAMES[mode]} (plain: {median(found[0]):.0f} tokens/s)", *(f"{x:.2f}" for x in relative))
+        )
     return ["\n".join(lines)]
 
 
 def _learning(curves: Mapping[str, Any], out: Path) -> list[str]:
     if not curves:
         return []
-    losses = {NAMES[Mode(name)]: [(s, v) for s, v in curve["loss"]] for name, curve in curves.items()}
-    measured = {NAMES[Mode(name)]: [(s / 60, v) for s, v in curve["acceptance"]] for name, curve in curves.items()}
+    losses = {MODE_NAMES[Mode(name)]: [(s, v) for s, v in curve["loss"]] for name, curve in curves.items()}
+    measured = {MODE_NAMES[Mode(name)]: [(s / 60, v) for s, v in curve["acceptance"]] for name, curve in curves.items()}
     (out / "loss.svg").write_text(line_chart("Loss of the drafts", "step", "loss", losses, from_zero=False), "utf-8")
     parts = ["## Learning", "![Loss](loss.svg)"]
     if any(measured.values()):
